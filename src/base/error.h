@@ -55,8 +55,8 @@ decltype(auto) with_context(const std::string& context, Work&& work) {
 }  // namespace braid
 
 // Programmer errors: CHECK(rows > 0, "rows={}", rows) prints the place and the values, and aborts.
-#define CHECK(condition, ...)                                                              \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
+#define CHECK(condition, ...)                                                               \
+  do {                                                                                      \
+    if (!(condition)) [[unlikely]]                                                          \
       ::braid::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

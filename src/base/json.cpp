@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kMaxDepth = 256;
 
-// Python's json module writes NaN, Infinity and -Infinity; JSON has no such words, so they become null and large numbers.
+// Python's json module writes NaN, Infinity and -Infinity; JSON has no such words, so they become null and large
+// numbers.
 std::string without_python_numbers(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -12,8 +12,12 @@ namespace braid {
 using Clock = std::chrono::steady_clock;
 
 Progress::Progress(std::string title, uint64_t total, Unit unit)
-    : title_(std::move(title)), total_(total), unit_(unit), terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(Clock::now()), last_(start_) {}
+    : title_(std::move(title)),
+      total_(total),
+      unit_(unit),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(Clock::now()),
+      last_(start_) {}
 
 Progress::~Progress() {
   if (drawn_) fmt::print(stderr, "\r\x1b[K");
@@ -22,7 +26,8 @@ Progress::~Progress() {
 void Progress::advance(uint64_t amount) {
   done_ = std::min(total_, done_ + amount);
   const auto now = Clock::now();
-  if (!terminal_ || now - start_ < std::chrono::milliseconds(300) || now - last_ < std::chrono::milliseconds(50)) return;
+  if (!terminal_ || now - start_ < std::chrono::milliseconds(300) || now - last_ < std::chrono::milliseconds(50))
+    return;
   last_ = now;
   draw();
 }
@@ -33,8 +38,9 @@ void Progress::draw() {
   const double seconds = std::chrono::duration<double>(last_ - start_).count();
   const int filled = static_cast<int>(share * 30);
   const double left = share > 0 ? seconds * (1 - share) / share : 0;
-  const std::string amount = unit_ == Unit::Bytes ? fmt::format("{:.2f} GB/s", static_cast<double>(done_) / seconds / 1e9)
-                                                  : fmt::format("{}/{}", done_, total_);
+  const std::string amount = unit_ == Unit::Bytes
+                                 ? fmt::format("{:.2f} GB/s", static_cast<double>(done_) / seconds / 1e9)
+                                 : fmt::format("{}/{}", done_, total_);
   fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:-<{}}] {:3.0f}%  {}  {:.0f} s left", title_, "", filled, "", 30 - filled,
              share * 100, amount, left);
   std::fflush(stderr);

@@ -5,8 +5,8 @@ namespace braid {
 namespace {
 
 struct Lead {
-  int length;             // 0: not a lead byte
-  uint8_t second_low;     // allowed range of the second byte, which rules out overlong forms and surrogates
+  int length;          // 0: not a lead byte
+  uint8_t second_low;  // allowed range of the second byte, which rules out overlong forms and surrogates
   uint8_t second_high;
 };
 

@@ -19,9 +19,9 @@ TEST(Utf8, EveryCodePointSurvivesARoundTrip) {
 }
 
 TEST(Utf8, IllFormedPartsBecomeOneReplacementEach) {
-  EXPECT_EQ(to_valid_utf8("\xC0\x80x"), "\xEF\xBF\xBD\xEF\xBF\xBDx");          // overlong
+  EXPECT_EQ(to_valid_utf8("\xC0\x80x"), "\xEF\xBF\xBD\xEF\xBF\xBDx");                // overlong
   EXPECT_EQ(to_valid_utf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // surrogate
-  EXPECT_EQ(to_valid_utf8("\xF0\x9F\x98z"), "\xEF\xBF\xBDz");                   // cut short
+  EXPECT_EQ(to_valid_utf8("\xF0\x9F\x98z"), "\xEF\xBF\xBDz");                        // cut short
   EXPECT_FALSE(is_utf8("\xFF"));
   EXPECT_EQ(incomplete_utf8_tail("\xED\xA0"), 0u);  // cannot become a character any more
 }

@@ -7,15 +7,24 @@ namespace braid {
 
 std::string_view name_of(DType type) {
   switch (type) {
-    case DType::F32: return "f32";
-    case DType::BF16: return "bf16";
-    case DType::F16: return "f16";
-    case DType::E4M3: return "e4m3";
-    case DType::I8: return "i8";
-    case DType::U8: return "u8";
-    case DType::I32: return "i32";
-    case DType::I64: return "i64";
-    case DType::F64: return "f64";
+    case DType::F32:
+      return "f32";
+    case DType::BF16:
+      return "bf16";
+    case DType::F16:
+      return "f16";
+    case DType::E4M3:
+      return "e4m3";
+    case DType::I8:
+      return "i8";
+    case DType::U8:
+      return "u8";
+    case DType::I32:
+      return "i32";
+    case DType::I64:
+      return "i64";
+    case DType::F64:
+      return "f64";
   }
   return "?";
 }

@@ -14,13 +14,17 @@ constexpr int64_t size_of(DType type) {
   switch (type) {
     case DType::E4M3:
     case DType::I8:
-    case DType::U8: return 1;
+    case DType::U8:
+      return 1;
     case DType::BF16:
-    case DType::F16: return 2;
+    case DType::F16:
+      return 2;
     case DType::F32:
-    case DType::I32: return 4;
+    case DType::I32:
+      return 4;
     case DType::I64:
-    case DType::F64: return 8;
+    case DType::F64:
+      return 8;
   }
   return 0;
 }

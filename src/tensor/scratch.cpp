@@ -17,7 +17,8 @@ Tensor Scratch::allocate(DType type, std::initializer_list<int64_t> shape) {
   const size_t bytes = (static_cast<size_t>(out.bytes()) + kAlignment - 1) / kAlignment * kAlignment;
   used_ += bytes;
   peak_ = std::max(peak_, used_);
-  CHECK(block_ == nullptr || used_ <= capacity_, "step memory of {} bytes is too small for {}", capacity_, out.describe());
+  CHECK(block_ == nullptr || used_ <= capacity_, "step memory of {} bytes is too small for {}", capacity_,
+        out.describe());
   return out;
 }
 

@@ -22,7 +22,8 @@ class Scratch {
   Tensor allocate(DType type, std::initializer_list<int64_t> shape);
   size_t used() const { return used_; }
   size_t peak() const { return peak_; }
-  // Gives back everything allocated since used() was `mark`. Returns the bytes given back, so that the caller may poison them.
+  // Gives back everything allocated since used() was `mark`. Returns the bytes given back, so that the caller may
+  // poison them.
   Tensor release(size_t mark);
 
  private:

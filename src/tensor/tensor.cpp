@@ -44,7 +44,8 @@ Tensor Tensor::slice_rows(int64_t first, int64_t count) const {
 }
 
 Tensor Tensor::slice_columns(int64_t first, int64_t count) const {
-  CHECK(rank >= 1 && first >= 0 && count >= 0 && first + count <= width(), "{} columns {}+{}", describe(), first, count);
+  CHECK(rank >= 1 && first >= 0 && count >= 0 && first + count <= width(), "{} columns {}+{}", describe(), first,
+        count);
   Tensor out = *this;
   out.shape[static_cast<size_t>(rank - 1)] = count;
   out.data = data + first * size_of(dtype);

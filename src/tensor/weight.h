@@ -25,8 +25,8 @@ struct Packing {
   virtual ~Packing() = default;
 };
 
-// W[rows, columns] = outputs x inputs, `count` of them. Segments cover the count * rows rows in order and never cross the
-// border between two matrices. The bytes belong to the weight table that holds the weight; `packing` to the weight.
+// W[rows, columns] = outputs x inputs, `count` of them. Segments cover the count * rows rows in order and never cross
+// the border between two matrices. The bytes belong to the weight table that holds the weight; `packing` to the weight.
 struct Weight {
   Format format = Dense{};
   int64_t count = 1;

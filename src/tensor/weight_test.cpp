@@ -10,7 +10,8 @@
 namespace braid {
 namespace {
 
-// Half a unit in the last place, relative to the value, and the smallest step, relative to the largest value of a block.
+// Half a unit in the last place, relative to the value, and the smallest step, relative to the largest value of a
+// block.
 struct Rounding {
   Format format;
   double relative;

@@ -1,0 +1,61 @@
+// What runs ops: the reference, the CPU, a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "ops/op.h"
+#include "tensor/tensor.h"
+#include "tensor/weight.h"
+
+namespace braid {
+
+// Bytes that an executor allocated; freed when this dies. The address may be a device's.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(std::byte* data, size_t bytes, void (*free)(std::byte*, size_t))
+      : data_(data, Deleter{free, bytes}), bytes_(bytes) {}
+  std::byte* data() const { return data_.get(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Deleter {
+    void (*free)(std::byte*, size_t) = nullptr;
+    size_t bytes = 0;
+    void operator()(std::byte* data) const { free(data, bytes); }
+  };
+  std::unique_ptr<std::byte, Deleter> data_;
+  size_t bytes_ = 0;
+};
+
+// One thread uses an executor at a time. Ops run in the order they were submitted; `submit` may return before they ran,
+// and the memory they name must stay until `wait`.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual std::string_view name() const = 0;
+  // The type of activations between ops, and of keys and values unless the user asks for another.
+  virtual DType activation_type() const = 0;
+  virtual DType cache_type() const = 0;
+  virtual void submit(const Op& op) = 0;
+  // Returns when everything submitted has run. Device errors surface here, naming the op.
+  virtual void wait() = 0;
+  // Zeroed memory, aligned to at least 256 bytes, whose pages are touched when first used where the system allows that.
+  // A Resource error when there is not enough.
+  virtual Memory allocate(size_t bytes) = 0;
+  // Copy between host memory and a contiguous tensor of this executor's memory, after everything submitted so far.
+  virtual void upload(Tensor to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, Tensor from) = 0;
+  // Brings a weight into the layout that this executor's kernels want, or keeps its segments as they are. The bytes
+  // behind the segments must stay where they are while the weight lives. An Input error when the format has no kernel
+  // here.
+  virtual Weight pack(Weight plain) = 0;
+};
+
+inline void run(Executor& executor, const Op& op) { executor.submit(op); }
+
+}  // namespace braid
