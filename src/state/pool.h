@@ -1,0 +1,82 @@
+// The memory of all sequences: pages for what grows with tokens, slots for what a sequence holds whatever its length.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/executor.h"
+#include "state/need.h"
+#include "tensor/tensor.h"
+
+namespace braid {
+
+// What one sequence holds of a pool: a slot and a list of pages. Moved, never copied; release gives it back.
+struct SequenceState {
+  int32_t slot = -1;
+  std::vector<int32_t> pages;  // page i holds tokens [i * kPageTokens, (i + 1) * kPageTokens)
+  int64_t length = 0;          // tokens whose state is held
+};
+
+// Everything a sequence holds at one length, as bytes in host memory, with the hash of the layout that made them.
+struct Snapshot {
+  uint64_t layout = 0;
+  int64_t length = 0;
+  std::vector<std::byte> bytes;
+};
+
+// Not thread-safe: the engine's thread owns it. Tensors stay where they are for the life of the pool.
+class StatePool {
+ public:
+  static constexpr int64_t kPageTokens = 16;
+  struct Limits {
+    int64_t pages = 0;
+    int32_t slots = 0;
+  };
+
+  // Allocates all arrays (their pages are touched when used). One more slot than asked for, the dump slot, serves
+  // padding rows.
+  StatePool(Executor& executor, std::vector<StateNeed> needs, Limits limits);
+
+  // Claims a slot, cleared. A Resource error when none is free.
+  SequenceState acquire();
+  // Makes room for `length` tokens: takes pages, and copies the open page first where it is shared. Returns false, with
+  // nothing changed, when the pool has too few free pages. The state's `length` is set by `commit`.
+  bool grow(SequenceState& sequence, int64_t length);
+  void commit(SequenceState& sequence, int64_t length);
+  // A second sequence with the same past: pages are shared, the slot is copied. A Resource error when no slot is free.
+  SequenceState fork(const SequenceState& sequence);
+  // Gives slot and pages back; doing so twice is harmless.
+  void release(SequenceState& sequence);
+
+  Snapshot snapshot(const SequenceState& sequence) const;
+  // A new sequence from a snapshot; an Input error when its layout is another, a Resource error when there is no room.
+  SequenceState restore(const Snapshot& snapshot);
+
+  // The whole array of a need: u8 [pages, kPageTokens, bytes per token] or u8 [slots + 1, bytes per sequence].
+  Tensor array(MemoryId memory) const;
+  int32_t dump_slot() const { return limits_.slots; }
+  int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
+  int32_t free_slots() const { return static_cast<int32_t>(free_slots_.size()); }
+  const Limits& limits() const { return limits_; }
+  const std::vector<StateNeed>& needs() const { return needs_; }
+  // Hash of the needs and the page size: equal layouts may exchange snapshots.
+  uint64_t layout() const { return layout_; }
+  // Programmer check: every page and slot is free or held exactly as often as it is counted.
+  void check_integrity(std::span<const SequenceState* const> held) const;
+
+  static int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+ private:
+  Executor* executor_;
+  std::vector<StateNeed> needs_;
+  Limits limits_;
+  uint64_t layout_ = 0;
+  std::vector<Memory> memory_;
+  std::vector<Tensor> arrays_;
+  std::vector<int32_t> free_pages_, free_slots_, page_holders_;
+};
+
+}  // namespace braid
