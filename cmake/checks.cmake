@@ -1,0 +1,10 @@
+# The scripts of tools/ that check the tree, as tests; each is first shown planted violations that it has to catch.
+if(NOT BRAID_TESTS)
+  return()
+endif()
+find_program(BRAID_PYTHON python3 HINTS /usr/bin NO_CMAKE_ENVIRONMENT_PATH)
+foreach(check check_layers check_style)
+  add_test(NAME tools.${check} COMMAND ${BRAID_PYTHON} ${CMAKE_SOURCE_DIR}/tools/${check}.py ${CMAKE_SOURCE_DIR})
+  add_test(NAME tools.${check}.self_test COMMAND ${BRAID_PYTHON} ${CMAKE_SOURCE_DIR}/tools/${check}.py --self-test)
+  set_tests_properties(tools.${check} tools.${check}.self_test PROPERTIES LABELS tools)
+endforeach()

@@ -1,0 +1,23 @@
+# Target `goldens`: unpacks tests/goldens to goldens in the build folder. Tests read them there.
+if(NOT BRAID_TESTS)
+  return()
+endif()
+find_program(XZ xz REQUIRED)
+set(golden_source ${CMAKE_SOURCE_DIR}/tests/goldens)
+file(GLOB_RECURSE golden_files CONFIGURE_DEPENDS RELATIVE ${golden_source} ${golden_source}/*)
+set(golden_outputs "")
+foreach(file ${golden_files})
+  string(REGEX REPLACE "\\.xz$" "" name "${file}")
+  set(output ${CMAKE_BINARY_DIR}/goldens/${name})
+  get_filename_component(folder ${output} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  if(name STREQUAL file)
+    add_custom_command(OUTPUT ${output} DEPENDS ${golden_source}/${file} VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E copy ${golden_source}/${file} ${output} COMMENT "")
+  else()
+    add_custom_command(OUTPUT ${output} DEPENDS ${golden_source}/${file} VERBATIM
+      COMMAND ${XZ} -dc ${golden_source}/${file} > ${output} COMMENT "")
+  endif()
+  list(APPEND golden_outputs ${output})
+endforeach()
+add_custom_target(goldens ALL DEPENDS ${golden_outputs})
