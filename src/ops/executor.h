@@ -16,7 +16,7 @@ namespace braid {
 // Bytes that an executor allocated; freed when this dies. The address may be a device's.
 class Memory {
  public:
-  Memory() = default;
+  Memory() : data_(nullptr, Deleter{nullptr, 0}) {}
   Memory(std::byte* data, size_t bytes, void (*free)(std::byte*, size_t))
       : data_(data, Deleter{free, bytes}), bytes_(bytes) {}
   std::byte* data() const { return data_.get(); }
@@ -24,8 +24,8 @@ class Memory {
 
  private:
   struct Deleter {
-    void (*free)(std::byte*, size_t) = nullptr;
-    size_t bytes = 0;
+    void (*free)(std::byte*, size_t);
+    size_t bytes;
     void operator()(std::byte* data) const { free(data, bytes); }
   };
   std::unique_ptr<std::byte, Deleter> data_;

@@ -11,9 +11,10 @@
 
 namespace braid {
 
-// Chooses k experts a row by the softmax of its logits: chosen = the k largest, descending, ties to the lower index;
-// weights = their probabilities, divided by their sum when `normalise`.
-// Shapes    chosen: i32 [tokens, k]; weights: f32 [tokens, k]; logits: f32 [tokens, experts], k <= experts
+// Chooses k experts a row by the softmax of its logits: chosen = those of the k largest logits, descending, ties to the
+// lower index (logits are compared, not probabilities, which may round to ties; NaN counts as -infinity); weights =
+// their probabilities, divided by their sum when `normalise`. Shapes    chosen: i32 [tokens, k]; weights: f32 [tokens,
+// k]; logits: f32 [tokens, experts], k <= experts
 struct Route {
   static constexpr std::string_view name = "route";
   Tensor chosen, weights, logits;

@@ -55,11 +55,13 @@ struct SampleRow {
 };
 
 // tokens[r] = a draw from logits[r, :]: divide by temperature, keep the top_k largest, then the smallest set of largest
-// probabilities that sum to at least top_p (one at least), then those with probability >= min_p * largest; draw by
-// uniform(key, position, 0) over the kept ones in descending order (ties: lower id first). logprobs[r] = log softmax of
-// the logits at the token, before temperature and truncation. A row whose logits are all -infinity or NaN gives token
-// -1. Shapes  tokens: i32 [rows]; logprobs: f32 [rows]; logits: f32 [rows, vocabulary]; params: SampleRow [rows] as u8
-// [rows, 32]
+// probabilities that sum to at least top_p (one at least), then those with probability >= min_p * largest; after each
+// cut the kept probabilities are divided by their sum. The draw is the first kept token, in descending order (ties:
+// lower id first), whose cumulated probability exceeds uniform(key, position, 0). logprobs[r] = log softmax of the
+// logits at the token, before temperature and truncation. NaN counts as -infinity. A row of -infinity alone gives token
+// -1 and log-probability -infinity. Shapes  tokens: i32 [rows]; logprobs: f32 [rows]; logits: f32 [rows, vocabulary];
+// params: SampleRow [rows] as u8
+//         [rows, 32]
 struct Sample {
   static constexpr std::string_view name = "sample";
   Tensor tokens, logprobs, logits, params;
@@ -69,7 +71,8 @@ struct Sample {
   }
 };
 
-// The n most likely tokens of each row with their log-probabilities, descending, ties to the lower id.
+// The n most likely tokens of each row with their log-probabilities, descending, ties to the lower id. NaN counts as
+// -infinity; where fewer than n tokens are above that, the rest is token -1 with log-probability -infinity.
 // Shapes  tokens: i32 [rows, n]; logprobs: f32 [rows, n]; logits: f32 [rows, vocabulary]
 struct TopLogprobs {
   static constexpr std::string_view name = "top_logprobs";
