@@ -50,20 +50,19 @@ void store_rows(const Tensor& tensor, const Matrix& values) {
 
 namespace {
 
-// Eight partial sums, taken together by vector instructions where the machine has them.
+// Sixteen partial sums, taken together by vector instructions where the machine has them.
 [[gnu::always_inline]] inline double dot_in_lanes(const double* a, const double* b, int64_t n) {
-  using Lanes [[gnu::vector_size(64)]] = double;
-  Lanes even{}, odd{};
+  using Lanes [[gnu::vector_size(32)]] = double;
+  const auto add = [&](Lanes & sum, int64_t at) __attribute__((always_inline)) {
+    Lanes left, right;
+    std::memcpy(&left, a + at, sizeof(left)), std::memcpy(&right, b + at, sizeof(right));
+    sum += left * right;
+  };
+  Lanes s0{}, s1{}, s2{}, s3{};
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    Lanes a0, b0, a1, b1;
-    std::memcpy(&a0, a + i, 64), std::memcpy(&b0, b + i, 64);
-    std::memcpy(&a1, a + i + 8, 64), std::memcpy(&b1, b + i + 8, 64);
-    even += a0 * b0, odd += a1 * b1;
-  }
-  even += odd;
-  double sum = 0;
-  for (int lane = 0; lane < 8; ++lane) sum += even[lane];
+  for (; i + 16 <= n; i += 16) add(s0, i), add(s1, i + 4), add(s2, i + 8), add(s3, i + 12);
+  const Lanes lanes = (s0 + s1) + (s2 + s3);
+  double sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
   for (; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
