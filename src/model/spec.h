@@ -59,6 +59,9 @@ struct ModelSpec {
   std::vector<StateNeed> needs;  // parts refer to these by MemoryId
 };
 
+// Gives every part its state, trunk first, and fills `needs`. Keys and values are stored as `cache_type`.
+void claim_state(ModelSpec& model, DType cache_type);
+
 // The spec as text, one line per branch, for `braid describe` and the families' goldens.
 std::string describe(const ModelSpec& model);
 
