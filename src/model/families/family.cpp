@@ -140,14 +140,14 @@ void grouped_projections(Source source, const std::string& module, const DeltaSh
   for (const auto& range : ranges)
     for (Piece& piece : of_each_group(qkvz, shape.key_heads, group, range)) qkv.pieces.push_back(std::move(piece));
   net.qkv = source.plan.matrix(std::move(qkv));
-  const auto rest = [&](const char* name, const std::string& stored, int64_t rows, std::vector<Piece> pieces) {
+  const auto rest = [&](const char* name, int64_t rows, std::vector<Piece> pieces) {
     return source.plan.matrix(
         {.name = module + name, .rows = rows, .columns = shape.width, .pieces = std::move(pieces)});
   };
-  net.z = rest(".z", qkvz, shape.value_heads * shape.value_size,
+  net.z = rest(".z", shape.value_heads * shape.value_size,
                of_each_group(qkvz, shape.key_heads, group, {2 * shape.key_size + values, values}));
-  net.b = rest(".b", ba, shape.value_heads, of_each_group(ba, shape.key_heads, 2 * ratio, {0, ratio}));
-  net.a = rest(".a", ba, shape.value_heads, of_each_group(ba, shape.key_heads, 2 * ratio, {ratio, ratio}));
+  net.b = rest(".b", shape.value_heads, of_each_group(ba, shape.key_heads, 2 * ratio, {0, ratio}));
+  net.a = rest(".a", shape.value_heads, of_each_group(ba, shape.key_heads, 2 * ratio, {ratio, ratio}));
 }
 
 }  // namespace
