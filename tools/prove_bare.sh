@@ -3,6 +3,8 @@
 # machine's package sources, clones the committed tree into it, and runs `make demo` and `make test` there. Needs root.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
+# In a mount namespace of its own, so that nothing stays mounted when it ends.
+if [[ $(readlink /proc/self/ns/mnt) == $(readlink /proc/1/ns/mnt) ]]; then exec unshare --mount "$0" "$@"; fi
 source_tree=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:-$(mktemp -d)}
 release=bookworm
@@ -19,13 +21,6 @@ if [[ -z $mirror ]]; then
   exit 1
 fi
 
-cleanup() {
-  for point in dev/pts dev sys proc; do
-    if mountpoint -q "$root/$point"; then umount -l "$root/$point"; fi
-  done
-}
-trap cleanup EXIT
-
 if [[ ! -e $root/etc/debian_version ]]; then
   echo "prove_bare: making $release in $root"
   debootstrap --variant=minbase "$release" "$root" "$mirror" >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; exit 1; }
@@ -37,7 +32,6 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources /etc/ap
   if [[ -e $file ]]; then cp -L "$file" "$root$file"; fi
 done
 cp -n /usr/share/keyrings/debian-archive-* "$root/usr/share/keyrings/" || true
-cleanup
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"

@@ -22,9 +22,9 @@ need_file nlohmann/json.hpp nlohmann-json3-dev
 need_file CLI/CLI.hpp libcli11-dev
 need_file pcre2.h libpcre2-dev
 need_file utf8proc.h libutf8proc-dev
+need_file gtest/gtest.h libgtest-dev
 
 if [[ $purpose == test || $purpose == soak ]]; then
-  need_file gtest/gtest.h libgtest-dev
   [[ -x /usr/bin/python3 ]] || missing+=(python3)
   /usr/bin/python3 -c 'import jinja2' 2>/dev/null || missing+=(python3-jinja2)
 fi
