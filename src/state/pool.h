@@ -45,8 +45,13 @@ class StatePool {
   // Makes room for `length` tokens: takes pages, and copies the open page first where it is shared. Returns false, with
   // nothing changed, when the pool has too few free pages. The state's `length` is set by `commit`.
   bool grow(SequenceState& sequence, int64_t length);
+  // How many free pages `grow` would take.
+  int64_t missing_pages(const SequenceState& sequence, int64_t length) const;
+  // Says that the state of the first `length` tokens is held: more after a pass, fewer where parts rewind by length.
+  // Pages beyond them stay with the sequence.
   void commit(SequenceState& sequence, int64_t length);
   // A second sequence with the same past: pages are shared, the slot is copied. A Resource error when no slot is free.
+  // Pages that hold no committed token are not shared.
   SequenceState fork(const SequenceState& sequence);
   // Gives slot and pages back; doing so twice is harmless.
   void release(SequenceState& sequence);
@@ -70,6 +75,18 @@ class StatePool {
   static int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
  private:
+  int32_t take_slot();
+  int32_t take_page();
+  void drop_page(int32_t page);
+  // The bytes of a slot, or of the first `tokens` of a page.
+  Tensor slot_bytes(size_t need, int32_t slot) const;
+  Tensor page_bytes(size_t need, int32_t page, int64_t tokens) const;
+  void copy(Tensor to, Tensor from);
+  size_t snapshot_bytes(int64_t length) const;
+  // Calls visit(bytes of the pool, offset in the snapshot) for everything that a snapshot of this sequence holds.
+  template <typename Visit>
+  void visit_snapshot(const SequenceState& sequence, Visit&& visit) const;
+
   Executor* executor_;
   std::vector<StateNeed> needs_;
   Limits limits_;
@@ -77,6 +94,7 @@ class StatePool {
   std::vector<Memory> memory_;
   std::vector<Tensor> arrays_;
   std::vector<int32_t> free_pages_, free_slots_, page_holders_;
+  std::vector<bool> slot_held_;
 };
 
 }  // namespace braid
