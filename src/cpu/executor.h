@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "ops/executor.h"
 
@@ -14,6 +15,7 @@ struct CpuOptions {
   int threads = 0;     // 0: one per core this process may use
   bool fast = true;    // products may round operands to bf16 or int8 and keys and values are bf16; false: f32 operands and cache
   Instructions instructions = Instructions::Auto;
+  std::optional<DType> cache;  // type of keys and values, F32 or BF16; absent: BF16 when fast, else F32
 };
 
 // A Usage error when the machine lacks the instructions asked for, or AVX2 at all.
