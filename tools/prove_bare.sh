@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 # In a mount namespace of its own, so that nothing stays mounted when it ends.
-if [[ $(readlink /proc/self/ns/mnt) == $(readlink /proc/1/ns/mnt) ]]; then exec unshare --mount "$0" "$@"; fi
+if [[ ${2:-} != unshared ]]; then exec unshare --mount "$0" "${1:-$(mktemp -d)}" unshared; fi
 source_tree=$(cd "$(dirname "$0")/.." && pwd)
-root=${1:-$(mktemp -d)}
+root=$1
 release=bookworm
 
 if ! command -v debootstrap >/dev/null 2>&1; then
