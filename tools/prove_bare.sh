@@ -32,6 +32,10 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources /etc/ap
   if [[ -e $file ]]; then cp -L "$file" "$root$file"; fi
 done
 cp -n /usr/share/keyrings/debian-archive-* "$root/usr/share/keyrings/" || true
+if compgen -G "/usr/local/share/ca-certificates/*.crt" >/dev/null; then
+  mkdir -p "$root/usr/local/share/ca-certificates"
+  cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+fi
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
