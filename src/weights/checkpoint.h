@@ -2,30 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "tensor/dtype.h"
+#include "weights/safetensors.h"
 
 namespace braid {
-
-// One stored tensor. `bytes` live as long as the checkpoint.
-struct StoredTensor {
-  std::string name;
-  DType dtype = DType::F32;
-  std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;
-  std::string file;  // for messages
-
-  int64_t elements() const;
-};
 
 struct CheckpointOptions {
   MappedFile::Mode mode = MappedFile::Mode::Map;
@@ -35,10 +21,10 @@ struct CheckpointOptions {
 // Reading is safe from any thread once it is open.
 class Checkpoint {
  public:
-  // Opens model.safetensors, or the shards that model.safetensors.index.json names. An Input error names the file (and
-  // tensor) for: a missing shard, a header that is too long, cut short or not JSON, offsets outside the file,
-  // overlapping or of the wrong size for shape and dtype, an unknown dtype, a tensor stored twice, an index that names
-  // what no shard holds.
+  // Opens model.safetensors, else the shards that model.safetensors.index.json names, else the folder's only
+  // *.safetensors file. Links are followed. An Input error names the file (and tensor) for whatever parse_safetensors
+  // refuses, a missing shard, a tensor stored twice, an index that names what no shard holds, several files without an
+  // index.
   explicit Checkpoint(const std::filesystem::path& folder, const CheckpointOptions& options = {});
   // One safetensors file, whatever its name.
   static Checkpoint open_file(const std::filesystem::path& file, const CheckpointOptions& options = {});
@@ -52,6 +38,7 @@ class Checkpoint {
  private:
   Checkpoint() = default;
   void read(const std::filesystem::path& file, const CheckpointOptions& options);
+  void read_shards(const std::filesystem::path& index, const CheckpointOptions& options);
   std::string place_;
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::map<std::string, StoredTensor> tensors_;

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "tensor/format.h"
 #include "weights/checkpoint.h"
+#include "weights/quantization.h"
 
 namespace braid {
 
@@ -30,15 +33,19 @@ struct Piece {
   int64_t stored_rows = 0;  // rows of the whole stored matrix, checked against the file
   int64_t first_row = 0;
   int64_t rows = 0;
+  Format stored;  // how the file holds it; the plan fills this in
+  bool operator==(const Piece&) const = default;
 };
 
 struct PlannedMatrix {
   std::string name;  // for people
   int64_t count = 1, rows = 0, columns = 0;
   std::vector<Piece> pieces;  // cover count * rows rows in order; none crosses a border between matrices
-  Format stored;              // how the file holds it
-  Format format;              // how it is loaded: as stored, or BF16 where pieces cut a scale block
-  int64_t bytes() const;
+  // How it is loaded; the plan fills this in. As stored where all pieces agree and none starts inside a scale block;
+  // else BF16, or F32 where a piece is F32 or F16, whose values BF16 would round.
+  Format format;
+  int64_t bytes() const;   // as loaded: codes and scales
+  bool converted() const;  // whether any piece's format differs from the file's
 };
 
 struct PlannedVector {
@@ -47,6 +54,7 @@ struct PlannedVector {
   std::vector<int64_t> shape;  // of the loaded f32 tensor; the file may hold further dimensions of size 1
   Transform transform = Transform::None;
   std::vector<float> constant;  // the values themselves, for what is computed from the config
+  int64_t elements() const;
 };
 
 // A family claims what it needs and names what it leaves out; `finish` refuses leftovers. Without a checkpoint (null)
@@ -55,7 +63,7 @@ struct PlannedVector {
 class WeightPlan {
  public:
   // `config` is the whole config.json: dtype or torch_dtype, quantization_config. A quant_method without support is
-  // refused here.
+  // refused here. `checkpoint` must outlive the plan.
   WeightPlan(const Checkpoint* checkpoint, const Json& config);
 
   // Whether the checkpoint stores a tensor of exactly this name. Without a checkpoint: `otherwise`.
@@ -64,6 +72,9 @@ class WeightPlan {
   // the last.
   std::string prefix(const std::vector<std::string>& candidates) const;
 
+  // Asking twice for the same rows of the same modules in the same shape, or for the same vector, gives the same
+  // handle: that is what a tied head is. An Input error names a tensor that is missing, has another shape, or is coded
+  // in a way that is not supported.
   MatrixId matrix(const std::string& module, int64_t rows, int64_t columns);
   // Several pieces put together, as `count` matrices of rows x columns.
   MatrixId matrix(PlannedMatrix planned);
@@ -74,7 +85,8 @@ class WeightPlan {
   // Tensors whose names start with `prefix` are not needed; logged once with the reason and their bytes when they are
   // there.
   void leave_out(const std::string& prefix, const std::string& reason);
-  // An Input error names up to three tensors that nobody claimed.
+  // An Input error names up to three tensors that nobody claimed. Says in the log which matrices are loaded in another
+  // format than stored.
   void finish() const;
 
   const std::vector<PlannedMatrix>& matrices() const { return matrices_; }
@@ -82,14 +94,15 @@ class WeightPlan {
   int64_t bytes() const;  // of everything planned, as loaded
 
  private:
-  const StoredTensor* claim(const std::string& tensor);
   Format stored_format(const Piece& piece, int64_t columns);
+  bool cuts_block(const Piece& piece, const PlannedMatrix& planned) const;
+  Format loaded_format(const PlannedMatrix& planned) const;
   const Checkpoint* checkpoint_;
-  Json config_;
+  Quantization quantization_;
   std::vector<PlannedMatrix> matrices_;
   std::vector<PlannedVector> vectors_;
-  std::map<std::string, int> claimed_;
-  std::vector<std::string> left_out_;
+  std::map<std::string, int> known_;  // what was asked for, spelled out, to its index
+  std::set<std::string> claimed_;     // tensors claimed or left out
 };
 
 }  // namespace braid

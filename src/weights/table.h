@@ -29,6 +29,7 @@ class WeightTable {
   std::vector<Weight> matrices_;
   std::vector<Tensor> vectors_;
   std::vector<OwnedWeight> owned_;
+  std::vector<std::vector<float>> scales_;
   std::vector<Memory> memory_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   int64_t bytes_ = 0;

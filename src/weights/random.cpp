@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "weights/table.h"
+#include "weights/vectors.h"
+
+namespace braid {
+namespace {
+
+// Streams of the generator, so that no two uses draw the same numbers.
+enum class Use : uint32_t { Codes, Scales, Vector };
+
+// Numbers of 16 bits by position, the same for the same seed, use and weight.
+struct Draw {
+  static constexpr size_t kBlock = 8;
+  uint64_t seed;
+  Use use;
+  size_t weight;
+
+  // Calls take(position, number) for positions [0, count).
+  void each(size_t count, auto&& take) const {
+    for (size_t at = 0; at < count; at += kBlock) {
+      const uint64_t block = at / kBlock;
+      const auto bits = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                                static_cast<uint32_t>(use), static_cast<uint32_t>(weight)},
+                               seed);
+      for (size_t i = 0; i < std::min(kBlock, count - at); ++i)
+        take(at + i, static_cast<uint16_t>(bits[i / 2] >> i % 2 * 16));
+    }
+  }
+};
+
+// Even in (-1, 1).
+float centred(uint16_t number) { return (static_cast<float>(number) - 32767.5f) / 32768.0f; }
+
+// A uniform distribution over (-w, w) has the deviation w / sqrt(3).
+float half_width(int64_t columns) { return std::sqrt(3.0f / static_cast<float>(columns)); }
+
+template <typename T>
+void write(std::vector<std::byte>& codes, size_t at, T value) {
+  std::memcpy(codes.data() + at * sizeof(T), &value, sizeof(T));
+}
+
+void fill(const Dense& format, float width, const Draw& draw, OwnedWeight& owned) {
+  const size_t count = owned.codes.size() / static_cast<size_t>(size_of(format.dtype));
+  std::vector<std::byte>& codes = owned.codes;
+  if (format.dtype == DType::BF16) {
+    draw.each(count, [&](size_t at, uint16_t number) { write(codes, at, float_to_bf16(width * centred(number))); });
+  } else if (format.dtype == DType::F16) {
+    draw.each(count, [&](size_t at, uint16_t number) { write(codes, at, float_to_f16(width * centred(number))); });
+  } else {
+    CHECK(format.dtype == DType::F32, "{}", name_of(format.dtype));
+    draw.each(count, [&](size_t at, uint16_t number) { write(codes, at, width * centred(number)); });
+  }
+}
+
+void fill(const Fp8Block&, float width, const Draw& draw, OwnedWeight& owned) {
+  static const auto even_codes = [] {  // the E4M3 code for each byte, values even in [-448, 448]
+    std::array<uint8_t, 256> codes{};
+    for (size_t i = 0; i < codes.size(); ++i)
+      codes[i] = float_to_e4m3((static_cast<float>(i) - 127.5f) / 127.5f * 448.0f);
+    return codes;
+  }();
+  const size_t count = owned.codes.size();
+  draw.each((count + 1) / 2, [&](size_t at, uint16_t number) {
+    owned.codes[2 * at] = std::byte{even_codes[number & 0xFF]};
+    if (2 * at + 1 < count) owned.codes[2 * at + 1] = std::byte{even_codes[number >> 8]};
+  });
+  // Scales differ by up to three times between blocks, so that a wrong one shows: u even in (-1, 1) has
+  // E[(1 + u/2)^2] = 13/12.
+  const float scale = width / 448.0f / std::sqrt(13.0f / 12.0f);
+  Draw{draw.seed, Use::Scales, draw.weight}.each(owned.scales.size(), [&](size_t at, uint16_t number) {
+    owned.scales[at] = scale * (1 + 0.5f * centred(number));
+  });
+}
+
+OwnedWeight random_matrix(const PlannedMatrix& planned, uint64_t seed, size_t index) {
+  const Format& format = planned.format;
+  const int64_t columns = planned.columns;
+  OwnedWeight owned;
+  int64_t scales = 0;
+  for (const Piece& piece : planned.pieces) scales += scale_count(format, piece.rows, columns);
+  owned.codes.resize(static_cast<size_t>(planned.count * planned.rows * row_bytes(format, columns)));
+  owned.scales.resize(static_cast<size_t>(scales));
+  const Draw draw{seed, Use::Codes, index};
+  std::visit([&](const auto& coding) { fill(coding, half_width(columns), draw, owned); }, format);
+  owned.weight = {.format = format, .count = planned.count, .rows = planned.rows, .columns = columns};
+  const std::byte* code = owned.codes.data();
+  const float* scale = owned.scales.data();
+  for (const Piece& piece : planned.pieces) {
+    owned.weight.segments.push_back({.data = code, .scales = scales > 0 ? scale : nullptr, .rows = piece.rows});
+    code += piece.rows * row_bytes(format, columns);
+    scale += scale_count(format, piece.rows, columns);
+  }
+  return owned;
+}
+
+// Norms: 1 +- 0.1. Filters (two dimensions or more): deviation taps^-1/2. Everything else: +- 0.1.
+std::vector<float> random_vector(const PlannedVector& planned, uint64_t seed, size_t index) {
+  if (!planned.constant.empty()) return planned.constant;
+  const bool norm =
+      planned.transform == PlannedVector::Transform::AddOne || planned.name.find("norm") != std::string::npos;
+  const float centre = norm ? 1.0f : 0.0f;
+  const float width = planned.shape.size() > 1 ? half_width(planned.shape.back()) : 0.1f;
+  std::vector<float> values(static_cast<size_t>(planned.elements()));
+  Draw{seed, Use::Vector, index}.each(
+      values.size(), [&](size_t at, uint16_t number) { values[at] = centre + width * centred(number); });
+  return values;
+}
+
+}  // namespace
+
+WeightTable random_weights(const WeightPlan& plan, Executor& executor, uint64_t seed) {
+  WeightTable table;
+  Progress progress("drawing weights", static_cast<uint64_t>(plan.bytes()), Progress::Unit::Bytes);
+  table.vectors_ = upload_vectors(
+      plan, executor, [&](const PlannedVector& planned, size_t index) { return random_vector(planned, seed, index); },
+      table.memory_);
+  for (size_t i = 0; i < plan.matrices().size(); ++i) {
+    const PlannedMatrix& planned = plan.matrices()[i];
+    OwnedWeight owned = random_matrix(planned, seed, i);
+    table.matrices_.push_back(with_context(planned.name, [&] { return executor.pack(std::move(owned.weight)); }));
+    table.owned_.push_back(std::move(owned));
+    progress.advance(static_cast<uint64_t>(planned.bytes()));
+  }
+  table.bytes_ = plan.bytes();
+  return table;
+}
+
+}  // namespace braid
