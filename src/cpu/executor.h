@@ -12,8 +12,9 @@ namespace braid {
 
 struct CpuOptions {
   enum class Instructions : uint8_t { Auto, Avx2, Avx512 };
-  int threads = 0;     // 0: one per core this process may use
-  bool fast = true;    // products may round operands to bf16 or int8 and keys and values are bf16; false: f32 operands and cache
+  int threads = 0;  // 0: one per core this process may use
+  bool fast =
+      true;  // products may round operands to bf16 or int8 and keys and values are bf16; false: f32 operands and cache
   Instructions instructions = Instructions::Auto;
   std::optional<DType> cache;  // type of keys and values, F32 or BF16; absent: BF16 when fast, else F32
 };

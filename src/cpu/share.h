@@ -27,7 +27,8 @@ struct Share {
   void barrier() const;
   // This member's own memory of at least `bytes`, aligned to 64, valid until the kernel returns or asks again.
   std::byte* workspace(size_t bytes) const;
-  // Memory that all members share, of at least `bytes`; every member asks for the same amount, once an op, before its first barrier.
+  // Memory that all members share, of at least `bytes`; every member asks for the same amount, once an op, before its
+  // first barrier.
   std::byte* shared_workspace(size_t bytes) const;
 };
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/executor.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cpu/instructions.h"
+#include "cpu/packing.h"
+#include "cpu/team.h"
+#include "cpu/work.h"
+
+namespace braid::cpu {
+namespace {
+
+// Ops that move less than this run on member 0 alone: a barrier costs as much as half of the work would.
+constexpr int64_t kSmall = 16 << 10;
+constexpr size_t kHugePage = 2 << 20;
+
+auto kernel_of(const Kernels& kernels, const Copy*) { return kernels.copy; }
+auto kernel_of(const Kernels& kernels, const Gather*) { return kernels.gather; }
+auto kernel_of(const Kernels& kernels, const Fill*) { return kernels.fill; }
+auto kernel_of(const Kernels& kernels, const Embed*) { return kernels.embed; }
+auto kernel_of(const Kernels& kernels, const AddNorm*) { return kernels.add_norm; }
+auto kernel_of(const Kernels& kernels, const Linear*) { return kernels.linear; }
+auto kernel_of(const Kernels& kernels, const GatedLinear*) { return kernels.gated_linear; }
+auto kernel_of(const Kernels& kernels, const PrepareHeads*) { return kernels.prepare_heads; }
+auto kernel_of(const Kernels& kernels, const PagedAttention*) { return kernels.paged_attention; }
+auto kernel_of(const Kernels& kernels, const GateBy*) { return kernels.gate_by; }
+auto kernel_of(const Kernels& kernels, const DeltaRule*) { return kernels.delta_rule; }
+auto kernel_of(const Kernels& kernels, const Route*) { return kernels.route; }
+auto kernel_of(const Kernels& kernels, const Experts*) { return kernels.experts; }
+auto kernel_of(const Kernels& kernels, const Penalise*) { return kernels.penalise; }
+auto kernel_of(const Kernels& kernels, const MaskTokens*) { return kernels.mask_tokens; }
+auto kernel_of(const Kernels& kernels, const Sample*) { return kernels.sample; }
+auto kernel_of(const Kernels& kernels, const TopLogprobs*) { return kernels.top_logprobs; }
+
+// The ops submitted since the last wait, each with the function that runs it.
+class Queue {
+ public:
+  struct Entry {
+    void (*run)(const Kernels&, const std::byte*, const Share&) = nullptr;
+    size_t offset = 0;
+    bool small = false;
+  };
+
+  template <typename Word>
+  void push(const Word& op, bool small) {
+    static_assert(std::is_trivially_copyable_v<Word> && alignof(Word) <= 16);
+    const size_t bytes = (sizeof(Word) + 15) / 16 * 16;
+    if (used_ + bytes > storage_.size()) storage_.resize(2 * (used_ + bytes));
+    std::memcpy(storage_.data() + used_, &op, sizeof(Word));
+    entries_.push_back({[](const Kernels& kernels, const std::byte* word, const Share& share) {
+                          const auto* typed = reinterpret_cast<const Word*>(word);
+                          kernel_of(kernels, typed)(*typed, share);
+                        },
+                        used_, small});
+    used_ += bytes;
+  }
+  void clear() { entries_.clear(), used_ = 0; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  const std::byte* op(const Entry& entry) const { return storage_.data() + entry.offset; }
+
+ private:
+  std::vector<std::byte> storage_;
+  size_t used_ = 0;
+  std::vector<Entry> entries_;
+};
+
+class CpuExecutor final : public Executor {
+ public:
+  CpuExecutor(const Kernels& kernels, int threads, bool fast) : kernels_(kernels), fast_(fast), team_(threads) {}
+
+  std::string_view name() const override { return "cpu"; }
+  DType activation_type() const override { return DType::F32; }
+  DType cache_type() const override { return fast_ ? DType::BF16 : DType::F32; }
+
+  void submit(const Op& op) override {
+    std::visit(
+        [&](auto word) {
+          Work work;
+          word.fields(work);
+          queue_.push(word, work.bytes() < kSmall);
+        },
+        op);
+  }
+
+  void wait() override {
+    if (queue_.entries().empty()) return;
+    team_.run([this](int member) { walk(member); });
+    queue_.clear();
+  }
+
+  Memory allocate(size_t bytes) override {
+    const size_t length = std::max<size_t>(bytes, 1);
+    void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) fail(ErrorKind::Resource, "no memory for {} bytes", bytes);
+    if (length >= kHugePage) madvise(memory, length, MADV_HUGEPAGE);
+    return {static_cast<std::byte*>(memory), length, [](std::byte* data, size_t size) { munmap(data, size); }};
+  }
+
+  void upload(Tensor to, std::span<const std::byte> from) override {
+    CHECK(to.contiguous() && static_cast<size_t>(to.bytes()) == from.size(), "{} from {} bytes", to.describe(),
+          from.size());
+    wait();
+    if (!from.empty()) std::memcpy(to.data, from.data(), from.size());
+  }
+
+  void download(std::span<std::byte> to, Tensor from) override {
+    CHECK(from.contiguous() && static_cast<size_t>(from.bytes()) == to.size(), "{} to {} bytes", from.describe(),
+          to.size());
+    wait();
+    if (!to.empty()) std::memcpy(to.data(), from.data, to.size());
+  }
+
+  Weight pack(Weight plain) override {
+    plain.packing = std::make_unique<Packed>(plain);
+    return plain;
+  }
+
+ private:
+  // What every member does in a run: the same walk over the list, so that all know which ops are member 0's alone.
+  void walk(int member) {
+    Share share{.member = member, .members = team_.members(), .team = &team_, .next = team_.counter(), .fast = fast_};
+    std::atomic<int64_t> alone_next{0};
+    const Share alone{.member = 0, .members = 1, .team = &team_, .next = &alone_next, .fast = fast_};
+    bool waits = false;  // for member 0, which worked alone
+    for (const Queue::Entry& entry : queue_.entries()) {
+      if (entry.small) {
+        waits = true;
+        if (member != 0) continue;
+        alone_next.store(0, std::memory_order_relaxed);
+        entry.run(kernels_, queue_.op(entry), alone);
+        continue;
+      }
+      if (waits) team_.barrier();
+      waits = false;
+      entry.run(kernels_, queue_.op(entry), share);
+      team_.barrier();
+    }
+  }
+
+  const Kernels& kernels_;
+  const bool fast_;
+  Queue queue_;
+  Team team_;
+};
+
+}  // namespace
+}  // namespace braid::cpu
+
+namespace braid {
+
+std::unique_ptr<Executor> make_cpu_executor(const CpuOptions& options) {
+  const auto chosen = cpu::choose_instructions(options.instructions);
+  const bool wide = chosen == CpuOptions::Instructions::Avx512;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = options.threads > 0 ? options.threads : cores;
+  log::debug("cpu instructions={} threads={} fast={}", wide ? "avx512" : "avx2", threads, options.fast);
+  return std::make_unique<cpu::CpuExecutor>(wide ? cpu::avx512::kKernels : cpu::avx2::kKernels, threads, options.fast);
+}
+
+}  // namespace braid
