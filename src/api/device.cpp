@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/device.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "cpu/executor.h"
+#include "reference/executor.h"
+
+namespace braid {
+namespace {
+
+std::optional<DType> cache_type(const DeviceOptions& options) {
+  if (options.kv_dtype == "auto") return std::nullopt;
+  if (options.kv_dtype == "f32") return DType::F32;
+  if (options.kv_dtype == "bf16") return DType::BF16;
+  fail(ErrorKind::Usage, "--kv-dtype '{}' is unknown; known are auto, f32, bf16", options.kv_dtype);
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_executor(const DeviceOptions& options) {
+  const std::optional<DType> cache = cache_type(options);
+  if (options.device == "auto" || options.device == "cpu")
+    return make_cpu_executor({.threads = options.threads, .fast = options.fast, .cache = cache});
+  if (options.device == "reference") {
+    if (cache && *cache != DType::F32) fail(ErrorKind::Usage, "--device reference keeps keys and values in f32");
+    return make_reference_executor();
+  }
+  if (options.device == "cuda") fail(ErrorKind::Usage, "--device cuda: {}", describe_devices());
+  fail(ErrorKind::Usage, "--device '{}' is unknown; known are auto, cpu, cuda, reference", options.device);
+}
+
+}  // namespace braid

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory_info.h"
+#include "model/registry.h"
+#include "weights/model_folder.h"
+
+namespace braid {
+namespace {
+
+bool has_weights(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "model.safetensors.index.json")
+      return true;
+  return false;
+}
+
+ModelOptions model_options(const OpenOptions& options) {
+  if (options.rope_scaling.empty()) return {};
+  Json scaling = parse_json(options.rope_scaling, "--rope-scaling");
+  if (!scaling.is_object()) fail(ErrorKind::Usage, "--rope-scaling: expected a JSON object");
+  return {.rope_scaling = std::move(scaling)};
+}
+
+double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+// The context to serve: what was asked for if it fits, else what fits.
+int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64_t weight_bytes) {
+  const StateBytes state = state_bytes(spec);
+  const int64_t available = available_memory_bytes(), sequences = options.sequences;
+  const int64_t fixed = weight_bytes + sequences * state.per_sequence;
+  const int64_t wanted = options.context > 0 ? options.context : spec.context;
+  if (wanted > spec.context)
+    log::warn("context {} is longer than the {} tokens the model was made for", wanted, spec.context);
+  const int64_t needed = fixed + sequences * wanted * state.per_token;
+  if (needed <= available) return wanted;
+  const int64_t room = state.per_token == 0 ? 0 : (available - fixed) / (sequences * state.per_token);
+  const std::string sums = fmt::format(
+      "{:.2f} GB of weights + {} sequences x ({:.3f} GB + {} tokens x {} bytes) = {:.2f} GB, and {:.2f} GB are "
+      "available",
+      gigabytes(weight_bytes), sequences, gigabytes(state.per_sequence), wanted, state.per_token, gigabytes(needed),
+      gigabytes(available));
+  constexpr int64_t kUsefulContext = 256;
+  if (options.context > 0 || room < std::min(kUsefulContext, wanted))
+    fail(ErrorKind::Resource, "the model does not fit in memory: {}", sums);
+  log::warn("context shortened to {} tokens: {}", room, sums);
+  return room;
+}
+
+std::optional<ChatTemplate> find_template(const OpenOptions& options, const std::optional<Tokenizer>& tokenizer) {
+  if (!options.chat_template.empty()) return ChatTemplate(read_file(options.chat_template), options.chat_template);
+  const std::string* source = tokenizer ? tokenizer->chat_template() : nullptr;
+  if (source == nullptr) return std::nullopt;
+  return ChatTemplate(*source, "chat template");
+}
+
+}  // namespace
+
+PlannedModel plan_model(const OpenOptions& options, DType cache_type) {
+  const std::filesystem::path folder = find_model(options.model);
+  Json config = read_json(folder / "config.json");
+  std::shared_ptr<const Checkpoint> checkpoint;
+  if (has_weights(folder))
+    checkpoint = std::make_shared<const Checkpoint>(
+        folder, CheckpointOptions{.mode = options.read_files ? MappedFile::Mode::Read : MappedFile::Mode::Map,
+                                  .lock = options.lock});
+  WeightPlan plan(checkpoint.get(), config);
+  ModelSpec spec = read_model(config, (folder / "config.json").string(), plan, model_options(options));
+  claim_state(spec, cache_type);
+  return {folder, std::move(config), std::move(checkpoint), std::move(plan), std::move(spec)};
+}
+
+StateBytes state_bytes(const ModelSpec& spec) {
+  StateBytes bytes;
+  for (const StateNeed& need : spec.needs) {
+    bytes.per_token += need.bytes_per_token;
+    bytes.per_sequence += need.bytes_per_sequence;
+  }
+  return bytes;
+}
+
+OpenModel open_model(const OpenOptions& options) {
+  OpenModel model;
+  model.executor = make_executor(options.device);
+  PlannedModel planned = plan_model(options, model.executor->cache_type());
+  if (!planned.checkpoint) fail("{}: holds no safetensors file", planned.folder.string());
+  model.folder = planned.folder;
+  model.context = fitting_context(options, planned.spec, planned.plan.bytes());
+  if (std::filesystem::exists(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
+  model.chat_template = find_template(options, model.tokenizer);
+  model.generation = GenerationConfig::load(model.folder, planned.config);
+  model.weights = load_weights(planned.plan, planned.checkpoint, *model.executor);
+  model.spec = std::move(planned.spec);
+  return model;
+}
+
+std::vector<int32_t> token_mask(const OpenModel& model) {
+  if (!model.tokenizer) return {};
+  std::vector<int32_t> mask(static_cast<size_t>((model.spec.vocabulary + 31) / 32), 0);
+  for (int32_t id = 0; id < model.spec.vocabulary; ++id)
+    if (model.tokenizer->has(id)) mask[static_cast<size_t>(id / 32)] |= static_cast<int32_t>(1u << (id % 32));
+  return mask;
+}
+
+}  // namespace braid

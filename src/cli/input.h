@@ -1,0 +1,12 @@
+// Text that a command reads: an argument, a file, or standard input.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace braid::cli {
+
+// The whole of a file, or of standard input for "-".
+std::string read_text(const std::string& file);
+
+}  // namespace braid::cli

@@ -1,0 +1,71 @@
+// braid: the one program. Parses the command line, and turns errors into one line and an exit code.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "api/device.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/command.h"
+
+namespace {
+
+constexpr int kFailed = 1, kWrongUsage = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "braid - run language models on CPU and NVIDIA GPUs\n\n"
+      "MODEL is a folder with config.json and safetensors files, or an id in the Hugging Face cache.\n"
+      "braid COMMAND --help: all options, with defaults");
+  app.set_version_flag("--version", [] {
+    return fmt::format("braid {} ({})\n{}", braid::version(), braid::commit(), braid::describe_devices());
+  });
+  app.require_subcommand(1);
+  app.usage("braid COMMAND [OPTIONS]");
+  braid::log::start("warn");
+  app.add_option_function<std::string>(
+         "--log", [](const std::string& level) { braid::log::start(level); }, "debug, info, warn, error or off")
+      ->trigger_on_parse()
+      ->default_str("warn");
+  braid::cli::add_run(app);
+  braid::cli::add_bench(app);
+  braid::cli::add_verify(app);
+  braid::cli::add_perplexity(app);
+  braid::cli::add_tokenize(app);
+  braid::cli::add_describe(app);
+  if (argc == 1) {
+    fmt::print("{}", app.help());
+    return kWrongUsage;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  return 0;
+}
+
+int report(std::string_view message, int code) {
+  fmt::print(stderr, "braid: {}\n", message);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const braid::Error& error) {
+    return report(error.message(), error.kind() == braid::ErrorKind::Usage ? kWrongUsage : kFailed);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", kFailed);
+  } catch (const std::exception& error) {
+    return report(error.what(), kFailed);
+  }
+}
