@@ -1,0 +1,31 @@
+// Holds one executor to another branch by branch: each branch gets the trusted executor's input and state; its output
+// and the state it leaves are compared. Random recurrent models magnify rounding a thousandfold, so whole runs prove
+// little about kernels. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/step_runner.h"
+
+namespace braid {
+
+// The largest errors of one branch over all chunks, as ||ours - trusted|| / ||trusted|| of whole rows (or of one
+// sequence's state array).
+struct BranchError {
+  int layer = 0;
+  std::string part;
+  double output = 0, state = 0;
+  int64_t rows = 0;
+  // Rows left out because the trusted router's choice is nearer to a tie than the error of the other's scores.
+  int64_t near_ties = 0;
+};
+
+// Runs `tokens` through both, `chunk` rows a pass (0: all at once). Both models have the same spec; executors may keep
+// keys and values in different types.
+std::vector<BranchError> compare_branches(const LoadedModel& trusted, const LoadedModel& other,
+                                          std::span<const int32_t> tokens, int64_t chunk);
+
+}  // namespace braid
