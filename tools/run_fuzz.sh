@@ -11,11 +11,16 @@ for target in "$build"/fuzz/*_fuzz; do
   seeds=()
   if [[ -d tests/corpus/$name ]]; then seeds=("tests/corpus/$name"); fi
   echo "fuzz: $name for $seconds s"
-  if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -print_final_stats=0 -verbosity=0 \
-    -artifact_prefix="$build/crashes/$name-" "$corpus" "${seeds[@]}"; then
+  if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+    -artifact_prefix="$build/crashes/$name-" "$corpus" "${seeds[@]}" >"$build/crashes/$name.log" 2>&1; then
+    tail -n 40 "$build/crashes/$name.log" >&2
     echo "fuzz: $name FAILED; the input is in $build/crashes" >&2
     exit 1
   fi
   count=$((count + 1))
 done
+if ((count == 0)); then
+  echo "fuzz: no targets in $build/fuzz" >&2
+  exit 1
+fi
 echo "fuzz: $count targets, $seconds s each, no failure"

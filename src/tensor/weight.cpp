@@ -11,6 +11,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 std::string name_of(const Format& format) {
   return std::visit(Overloaded{[](const Dense& dense) { return std::string(name_of(dense.dtype)); },
