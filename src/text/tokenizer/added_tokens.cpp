@@ -160,7 +160,8 @@ std::vector<Section> AddedTokens::split(std::string_view text, bool normalized, 
     if (token.lstrip) span.begin = std::max(length_without_spaces(before), covered);
     if (token.rstrip) span.end += leading_spaces(after);
     if (covered < span.begin) sections.push_back({.span = {covered, span.begin}});
-    sections.push_back({.span = span, .id = token.id});
+    // The spaces of the token before may have taken all of this one.
+    if (span.begin < span.end) sections.push_back({.span = span, .id = token.id});
     covered = span.end;
   }
   if (covered < text.size()) sections.push_back({.span = {covered, text.size()}});

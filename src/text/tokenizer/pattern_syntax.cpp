@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾)";
 
 // Names of general categories and of the other properties, lower case without separators, as PCRE2 knows them.
 const std::map<std::string, std::string, std::less<>>& property_names() {

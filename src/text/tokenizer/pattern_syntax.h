@@ -16,6 +16,7 @@ namespace braid {
 //   x{n,m}+                           a repetition of x{n,m}, not a possessive one
 //   [a[bc]]                           a union
 //   \p{Han}                           the script, without script extensions
+// Ignoring case, a character never matches several ("ß" and "ss"), which Oniguruma allows.
 // What has no plain equivalent (back references, calls, names, class intersections, extended mode) is an Input error.
 std::string pcre2_pattern(std::string_view oniguruma);
 

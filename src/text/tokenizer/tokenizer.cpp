@@ -92,7 +92,7 @@ struct Tokenizer::Parts {
     size = model.vocabulary().size();
     if (const auto ids = added.ids(); !ids.empty()) size = std::max(size, ids.back() + 1);
     for (int32_t id = 0; id < size; ++id) {
-      if (has(id)) pieces.bytes += decoder.bytes_of(decoded(id));
+      if (has(id)) pieces.bytes += decoder.bytes_of(token(id));
       pieces.ends.push_back(pieces.bytes.size());
     }
   }
@@ -102,12 +102,6 @@ struct Tokenizer::Parts {
   std::string_view token(int32_t id) const {
     const AddedToken* token = added.find(id);
     return token != nullptr ? std::string_view(token->content) : model.vocabulary().token(id);
-  }
-
-  // What the decoder gets for a token: an added one that was looked for in normalised text stands as it does there.
-  std::string_view decoded(int32_t id) const {
-    const AddedToken* token = added.find(id);
-    return token != nullptr ? std::string_view(token->matched) : model.vocabulary().token(id);
   }
 
   void encode_text(std::string text, bool at_start, EncodeSpace& space, std::vector<int32_t>& ids) const {
@@ -240,7 +234,7 @@ void StreamDecoder::push(int32_t id, std::string& out) {
   if (!parts.has(id)) return;
   const AddedToken* added = parts.added.find(id);
   if (progress_->skip_special && added != nullptr && added->special) return;
-  parts.decoder.push(parts.decoded(id), progress_->state, out);
+  parts.decoder.push(parts.token(id), progress_->state, out);
 }
 
 std::string StreamDecoder::push(int32_t id) {
