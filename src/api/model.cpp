@@ -31,7 +31,7 @@ double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 // The context to serve: what was asked for if it fits, else what fits.
 int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64_t weight_bytes) {
   const StateBytes state = state_bytes(spec);
-  const int64_t available = available_memory_bytes(), sequences = options.sequences;
+  const int64_t available = memory_info().available, sequences = options.sequences;
   const int64_t fixed = weight_bytes + sequences * state.per_sequence;
   const int64_t wanted = options.context > 0 ? options.context : spec.context;
   if (wanted > spec.context)
@@ -56,6 +56,15 @@ std::optional<ChatTemplate> find_template(const OpenOptions& options, const std:
   const std::string* source = tokenizer ? tokenizer->chat_template() : nullptr;
   if (source == nullptr) return std::nullopt;
   return ChatTemplate(*source, "chat template");
+}
+
+GenerationConfig read_generation(const std::filesystem::path& folder, const Json& config) {
+  const std::filesystem::path file = folder / "generation_config.json";
+  GenerationConfig generation;
+  if (std::filesystem::exists(file)) generation = parse_generation_config(read_json(file), file.string());
+  if (generation.end_tokens.empty())
+    generation.end_tokens = parse_end_tokens(config, (folder / "config.json").string());
+  return generation;
 }
 
 }  // namespace
@@ -92,18 +101,18 @@ OpenModel open_model(const OpenOptions& options) {
   model.context = fitting_context(options, planned.spec, planned.plan.bytes());
   if (std::filesystem::exists(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
-  model.generation = GenerationConfig::load(model.folder, planned.config);
+  model.generation = read_generation(model.folder, planned.config);
   model.weights = load_weights(planned.plan, planned.checkpoint, *model.executor);
   model.spec = std::move(planned.spec);
   return model;
 }
 
-std::vector<int32_t> token_mask(const OpenModel& model) {
+TokenSet allowed_tokens(const OpenModel& model) {
   if (!model.tokenizer) return {};
-  std::vector<int32_t> mask(static_cast<size_t>((model.spec.vocabulary + 31) / 32), 0);
+  TokenSet allowed(static_cast<size_t>((model.spec.vocabulary + 31) / 32), 0);
   for (int32_t id = 0; id < model.spec.vocabulary; ++id)
-    if (model.tokenizer->has(id)) mask[static_cast<size_t>(id / 32)] |= static_cast<int32_t>(1u << (id % 32));
-  return mask;
+    if (model.tokenizer->has(id)) allowed[static_cast<size_t>(id / 32)] |= static_cast<int32_t>(1u << (id % 32));
+  return allowed;
 }
 
 }  // namespace braid

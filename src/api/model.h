@@ -11,6 +11,7 @@
 #include "api/device.h"
 #include "base/json.h"
 #include "engine/generation_config.h"
+#include "engine/step_runner.h"
 #include "model/spec.h"
 #include "ops/executor.h"
 #include "text/template/chat_template.h"
@@ -56,13 +57,15 @@ struct OpenModel {
   std::optional<ChatTemplate> chat_template;  // absent: raw completion
   GenerationConfig generation;
   int64_t context = 0;
+
+  LoadedModel loaded() const { return {*executor, spec, weights}; }
 };
 
 // Errors name the file, tensor or key. A Resource error with the arithmetic when weights and state do not fit in
 // memory; a context that was not asked for is shortened to what fits, and the log says so.
 OpenModel open_model(const OpenOptions& options);
 
-// The bits of MaskTokens for a tokenizer: ids that it has. Empty when there is no tokenizer.
-std::vector<int32_t> token_mask(const OpenModel& model);
+// The tokens that the model's tokenizer has; all of the vocabulary when there is no tokenizer.
+TokenSet allowed_tokens(const OpenModel& model);
 
 }  // namespace braid

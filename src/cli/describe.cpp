@@ -53,7 +53,7 @@ void describe_model(const Options& options) {
   const StateBytes state = state_bytes(planned.spec);
   const auto formats = totals(planned.plan);
   const int64_t context = options.open.context > 0 ? options.open.context : planned.spec.context;
-  const int64_t memory = available_memory_bytes(), weights = planned.plan.bytes();
+  const int64_t memory = memory_info().available, weights = planned.plan.bytes();
   const int64_t room = memory - weights - state.per_sequence;
   const int64_t fits = room <= 0 ? 0 : state.per_token == 0 ? context : std::min(context, room / state.per_token);
   int64_t parameters = 0;
