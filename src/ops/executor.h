@@ -32,6 +32,13 @@ class Memory {
   size_t bytes_ = 0;
 };
 
+// What a machine can do at best, measured: moving bytes over a working set of a given size, and multiplying in the type
+// that wide products use (a multiply and an add count two). Zero: not known.
+struct Limits {
+  double copy_bytes_per_second = 0;
+  double flops_per_second = 0;
+};
+
 // One thread uses an executor at a time. Ops run in the order they were submitted; `submit` may return before they ran,
 // and the memory they name must stay until `wait`.
 class Executor {
@@ -54,6 +61,11 @@ class Executor {
   // behind the segments must stay where they are while the weight lives. An Input error when the format has no kernel
   // here.
   virtual Weight pack(Weight plain) = 0;
+  // Takes about a second. `footprint` bytes are read over and over, as the steps of a small model do with its weights.
+  virtual Limits measure_limits(size_t footprint) {
+    (void)footprint;
+    return {};
+  }
 };
 
 inline void run(Executor& executor, const Op& op) { executor.submit(op); }
