@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cpu/simd/vec.h"
+#include "tensor/tensor.h"
 
 namespace braid::cpu::BRAID_ISA {
 
@@ -27,6 +28,22 @@ BRAID_INLINE void store_as(uint16_t* to, Vec values, int64_t count) {
 }
 
 constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// Elements [offset, offset + count) of a tensor's memory (f32 or bf16) as floats, and back with one rounding.
+inline void read_row(const Tensor& tensor, int64_t offset, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; i += kLanes)
+    store_as(out + i,
+             tensor.dtype == DType::BF16 ? load_as(tensor.as<uint16_t>() + offset + i, count - i)
+                                         : load_as(tensor.as<float>() + offset + i, count - i),
+             count - i);
+}
+inline void write_row(const Tensor& tensor, int64_t offset, int64_t count, const float* values) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Vec v = load_as(values + i, count - i);
+    tensor.dtype == DType::BF16 ? store_as(tensor.as<uint16_t>() + offset + i, v, count - i)
+                                : store_as(tensor.as<float>() + offset + i, v, count - i);
+  }
+}
 
 // 1 / (1 + e^-x)
 BRAID_INLINE Vec logistic(Vec x) { return splat(1.0f) / (splat(1.0f) + exponential(zero() - x)); }

@@ -39,7 +39,7 @@ inline void multiply_keys(const Segment& segment, const ChunkProducts& products)
     for (int64_t i = segment.rows; i < columns; ++i) products.k_columns[c * kChunkStride + i] = 0.0f;
   for (int64_t i = 0; i < rows; i += kTileRows) {
     for (int64_t l = 0; l < i + kTileRows; l += kTileColumns) {
-      const RightOperand right{products.k_columns + l, kChunkStride};
+      const RightOperand<float> right{products.k_columns + l, kChunkStride};
       Tile<kTileRows> tile;
       tile.clear();
       tile.add_product({segment.k + i * segment.key_stride, segment.key_stride, 1}, right, segment.key_size);
@@ -80,8 +80,8 @@ inline void apply_gates(const Segment& segment, const ChunkProducts& products) {
 inline void solve_rows(const Segment& segment, const ChunkProducts& products, int64_t row, const float* v) {
   Tile<kTileRows> tile;
   tile.clear();
-  tile.add_product({segment.k + row * segment.key_stride, segment.key_stride, 1}, {products.part, kTileColumns},
-                   segment.key_size);
+  tile.add_product({segment.k + row * segment.key_stride, segment.key_stride, 1},
+                   RightOperand<float>{products.part, kTileColumns}, segment.key_size);
 #pragma GCC unroll 8
   for (int i = 0; i < kTileRows; ++i) {
     const Vec since_start = splat(products.since_start[row + i]), beta = splat(segment.beta[row + i]);
@@ -90,7 +90,7 @@ inline void solve_rows(const Segment& segment, const ChunkProducts& products, in
     tile.at[i][1] = beta * fnma(since_start, tile.at[i][1], load(values + kLanes));
   }
   const float* lower = products.lower + row * kChunkStride;
-  tile.add_product({lower, kChunkStride, 1}, {products.d, kTileColumns}, row);
+  tile.add_product({lower, kChunkStride, 1}, RightOperand<float>{products.d, kTileColumns}, row);
 #pragma GCC unroll 8
   for (int i = 1; i < kTileRows; ++i) {
 #pragma GCC unroll 8
@@ -106,15 +106,16 @@ inline void solve_rows(const Segment& segment, const ChunkProducts& products, in
 inline void output_rows(const Segment& segment, const ChunkProducts& products, int64_t row, float* o) {
   Tile<kTileRows> tile;
   tile.clear();
-  tile.add_product({segment.q + row * segment.key_stride, segment.key_stride, 1}, {products.part, kTileColumns},
-                   segment.key_size);
+  tile.add_product({segment.q + row * segment.key_stride, segment.key_stride, 1},
+                   RightOperand<float>{products.part, kTileColumns}, segment.key_size);
 #pragma GCC unroll 8
   for (int i = 0; i < kTileRows; ++i) {
     const Vec since_start = splat(products.since_start[row + i]);
     tile.at[i][0] = since_start * tile.at[i][0];
     tile.at[i][1] = since_start * tile.at[i][1];
   }
-  tile.add_product({products.mix + row * kChunkStride, kChunkStride, 1}, {products.d, kTileColumns}, row + kTileRows);
+  tile.add_product({products.mix + row * kChunkStride, kChunkStride, 1}, RightOperand<float>{products.d, kTileColumns},
+                   row + kTileRows);
   tile.store_to(o + row * segment.value_stride, segment.value_stride);
 }
 
@@ -143,7 +144,8 @@ inline void write_state(const Segment& segment, const ChunkProducts& products, c
       tile.at[i][0] = whole * load(products.part + (k + i) * kTileColumns);
       tile.at[i][1] = whole * load(products.part + (k + i) * kTileColumns + kLanes);
     }
-    tile.add_product({segment.k + k, 1, segment.key_stride}, {products.d, kTileColumns}, segment.rows);
+    tile.add_product({segment.k + k, 1, segment.key_stride}, RightOperand<float>{products.d, kTileColumns},
+                     segment.rows);
     if (state.count >= kTileColumns && k + kTileRows <= segment.key_size) {
       tile.store_to(state.data + k * state.stride, state.stride);
       continue;

@@ -18,10 +18,12 @@ struct LeftOperand {
   int64_t row, step;
 };
 
-// Row k is the kTileColumns floats at data + k * stride.
+// Row k is the kTileColumns numbers (f32 or bf16) at data + k * stride, of which the first `columns` exist.
+template <typename T>
 struct RightOperand {
-  const float* data;
+  const T* data;
   int64_t stride;
+  int64_t columns = kTileColumns;
 };
 
 template <int kRows>
@@ -34,11 +36,19 @@ struct Tile {
   }
   // Adds the product of `left` (kRows x count) and `right`, one fused multiply-add per k in ascending order: the bits
   // of an element do not depend on kRows.
-  [[gnu::always_inline]] void add_product(LeftOperand left, RightOperand right, int64_t count) {
-    const float* b = right.data;
+  template <typename T>
+  [[gnu::always_inline]] void add_product(LeftOperand left, RightOperand<T> right, int64_t count) {
+    right.columns >= kTileColumns ? add<true>(left, right, count) : add<false>(left, right, count);
+  }
+  template <bool kWhole, typename T>
+  [[gnu::always_inline]] void add(LeftOperand left, RightOperand<T> right, int64_t count) {
+    const T* b = right.data;
     const float* a = left.data;
     for (int64_t k = 0; k < count; ++k, a += left.step, b += right.stride) {
-      const Vec b0 = load(b), b1 = load(b + kLanes);
+      const Vec b0 = kWhole ? load_as(b) : load_as(b, right.columns);
+      const Vec b1 = kWhole                   ? load_as(b + kLanes)
+                     : right.columns > kLanes ? load_as(b + kLanes, right.columns - kLanes)
+                                              : zero();
 #pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) {
         const Vec factor = splat(a[i * left.row]);
@@ -46,6 +56,10 @@ struct Tile {
         at[i][1] = fma(factor, b1, at[i][1]);
       }
     }
+  }
+  void load_from(const float* from, int64_t stride) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) at[i][0] = load(from + i * stride), at[i][1] = load(from + i * stride + kLanes);
   }
   void store_to(float* out, int64_t stride) const {
 #pragma GCC unroll 8
