@@ -37,7 +37,8 @@ MergeTable merge_table(const std::vector<MergePair>& merges, const Vocabulary& v
       return found;
     };
     joined.assign(merges[rank].left).append(merges[rank].right);
-    table.set(id(merges[rank].left), id(merges[rank].right), {static_cast<int32_t>(rank), id(joined)});
+    const int32_t left = id(merges[rank].left), right = id(merges[rank].right);
+    table.set(left, right, {static_cast<int32_t>(rank), id(joined)});
   }
   return table;
 }

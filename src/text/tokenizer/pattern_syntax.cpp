@@ -12,6 +12,8 @@
 namespace braid {
 namespace {
 
+// What \w means inside a class; on its own it is these numbers of Latin-1, too.
+constexpr std::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾)";
 
 // Names of general categories and of the other properties, lower case without separators, as PCRE2 knows them.
@@ -263,7 +265,7 @@ class Rewriter {
         out_ += "\\P{White_Space}";
         return true;
       case 'w':
-        out_ += in_class ? word : "[" + word + "]";
+        out_ += in_class ? std::string(kWordInClass) : "[" + word + "]";
         return true;
       case 'h':
         out_ += in_class ? "0-9A-Fa-f" : "[0-9A-Fa-f]";
