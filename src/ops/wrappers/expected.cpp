@@ -29,8 +29,8 @@ double element(const Tensor& tensor, int64_t offset) {
   return 0;
 }
 
-// Half a unit in the last place of a bf16 is 2^-9 of the number, and it is rounded from an f32.
-double roundoff(DType type) { return type == DType::F32 ? 0x1p-24 : type == DType::BF16 ? 0x1p-9 + 0x1p-24 : 0; }
+// Half a unit in the last place of a bf16 is up to 2^-8 of the number, and it is rounded from an f32.
+double roundoff(DType type) { return type == DType::F32 ? 0x1p-24 : type == DType::BF16 ? 0x1p-8 + 0x1p-24 : 0; }
 
 }  // namespace
 

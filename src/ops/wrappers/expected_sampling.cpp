@@ -31,6 +31,7 @@ Ranked rank(const Numbers& logits, bool finite_only) {
 // exp((z - largest) / temperature): the difference and the quotient round, then exp.
 Bounded share(double logit, double largest, double temperature, const Arithmetic& math) {
   const double exponent = (logit - largest) / temperature;
+  if (exponent == -INFINITY) return {};
   return math.exp({exponent, 2 * math.unit * std::fabs(exponent)});
 }
 
@@ -171,9 +172,9 @@ Pieces expect(const Route& op, const Precision& precision) {
       // Dividing twice, first by the whole sum and then by the kept one, has the errors of both sums.
       const Bounded whole = sum(shares, math);
       const double value = shares[i].value / total.value;
-      const double relative = shares[i].error / std::max(shares[i].value, Arithmetic::kSmallest) +
-                              2 * (total.error / total.value + whole.error / whole.value);
-      weights.push_back(math.rounded(value, value * relative, 2 * Arithmetic::kElementary));
+      const double sums = total.error / total.value + whole.error / whole.value;
+      weights.push_back(
+          math.rounded(value, shares[i].error / total.value + 2 * value * sums, 2 * Arithmetic::kElementary));
     }
   }
   return {exact_piece("chosen", op.chosen, chosen), piece("weights", op.weights, weights)};
