@@ -51,7 +51,7 @@ void read_block(const Json& stored, Quantization& out) {
     fail("config.json: quantization_config.weight_block_size: expected two numbers, found {}",
          printable(stored.dump()));
   for (const Json& size : stored)
-    if (!size.is_number_unsigned() || size.get<uint64_t>() < 1 || size.get<uint64_t>() > kLargestBlock)
+    if (!size.is_number_integer() || size < 1 || size > kLargestBlock)
       fail("config.json: quantization_config.weight_block_size: expected numbers from 1 to {}, found {}", kLargestBlock,
            printable(stored.dump()));
   out.block = Fp8Block{stored[0].get<int>(), stored[1].get<int>()};

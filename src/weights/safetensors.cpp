@@ -138,6 +138,9 @@ std::string describe_shape(std::span<const int64_t> shape) {
 }
 
 nlohmann::json parse_flat_json(std::string_view text, int depth) {
+  // The parser would take a zero byte for the end of the text.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    fail("not valid JSON: byte {} is zero", zero);
   using Event = nlohmann::json::parse_event_t;
   std::vector<std::set<std::string>> keys(static_cast<size_t>(depth) + 1);  // of the open objects, by level
   const auto watch = [&](int level, Event event, nlohmann::json& value) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ops/executor.h"
@@ -21,6 +22,7 @@ class WeightTable {
   const Weight& matrix(MatrixId id) const { return matrices_[static_cast<size_t>(id.index)]; }
   // f32, in the executor's memory; an absent handle gives an empty tensor.
   Tensor vector(VectorId id) const { return id ? vectors_[static_cast<size_t>(id.index)] : Tensor(); }
+  std::span<const Weight> matrices() const { return matrices_; }
   int64_t bytes() const { return bytes_; }
 
  private:
