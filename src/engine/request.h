@@ -1,0 +1,80 @@
+// What is asked of the engine, and what it answers, token by token.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ops/sampling.h"
+
+namespace braid {
+
+// How tokens are drawn (semantics 20). The defaults are neutral: the model's own distribution.
+struct Sampling {
+  float temperature = 1.0f;  // 0: the likeliest token
+  int32_t top_k = 0;         // 0: off
+  float top_p = 1.0f;        // 1: off
+  float min_p = 0.0f;        // 0: off
+  Penalties penalties;
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token, what is added to its logit; -infinity bans it
+  std::optional<uint64_t> seed;                       // absent: a random one
+};
+
+using RequestId = uint64_t;
+
+enum class FinishReason : uint8_t { Stop, Length, Context, Cancelled, Error };
+std::string_view name_of(FinishReason reason);  // "stop", "length", "context", "cancelled", "error"
+
+struct TokenLogprob {
+  int32_t token = -1;
+  float logprob = 0.0f;
+  bool operator==(const TokenLogprob&) const = default;
+};
+
+// Every request gets events without `finish`, one for each token of the answer, and then exactly one with it. The last
+// one carries the stop token that ended the answer, or token -1 where something else did.
+struct Event {
+  RequestId request = 0;
+  int32_t token = -1;
+  float logprob = 0.0f;
+  std::vector<TokenLogprob> top;  // the likeliest tokens, descending, as many as the request asked for
+  std::optional<FinishReason> finish;
+  std::string error;  // one line, where finish is Error
+};
+
+enum class Verdict : uint8_t { Continue, Stop };
+
+// Continues from the state of a finished request that was kept. Where its tokens do not begin the new prompt, or no
+// token is left to compute, everything is computed from scratch.
+struct Resume {
+  RequestId from = 0;
+  bool share = false;  // the kept state stays for others, and this request gets a copy of it
+};
+
+struct Request {
+  std::vector<int32_t> tokens;  // the whole prompt, also where it resumes
+  Sampling sampling;
+  std::optional<int64_t> max_tokens;  // of the answer; absent: up to the context
+  int64_t min_tokens = 0;             // stop tokens are banned until the answer has so many
+  std::vector<int32_t> stop_tokens;   // beside the engine's end tokens
+  bool ignore_end = false;            // end tokens are tokens like others
+  int32_t logprobs = 0;               // how many of the likeliest tokens each event names, at most kMaxLogprobs
+  bool keep = false;                  // state stays when it ends by Stop, Length or Context, until `forget` or need
+  std::optional<Resume> resume;
+  // Called on the engine's thread. Stop ends the answer with FinishReason::Stop (stop strings, a full buffer); the
+  // verdict on the last event means nothing. It may submit and cancel; an exception ends its own request alone.
+  std::function<Verdict(const Event&)> on_event;
+};
+
+inline constexpr int32_t kMaxLogprobs = 20;
+
+// Refuses, as an Input error that names the field, what cannot be computed: numbers out of range, token ids that the
+// vocabulary does not have, an empty prompt.
+void check_request(const Request& request, int64_t vocabulary);
+
+}  // namespace braid

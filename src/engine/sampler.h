@@ -1,0 +1,49 @@
+// From rows of logits to tokens: the sampling ops of a step, and their arrays.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/request.h"
+#include "ops/executor.h"
+#include "ops/sampling.h"
+
+namespace braid {
+
+// How one row is drawn. The spans must stay until `draw` returns.
+struct DrawRow {
+  SampleRow how;
+  Penalties penalties;
+  std::span<const TokenEntry> entries;  // empty: no logit of this row changes
+  int32_t logprobs = 0;                 // at most kMaxLogprobs
+};
+
+struct Drawn {
+  int32_t token = -1;  // -1: no token can be drawn, all logits are masked or NaN
+  float logprob = 0.0f;
+  std::vector<TokenLogprob> top;
+};
+
+// Which tokens may be drawn at all, as in MaskTokens: bit i mod 32 of word i / 32. Tokens beyond the words may not. No
+// words: all may.
+using TokenSet = std::vector<int32_t>;
+
+// Not thread-safe. Holds arrays for up to `rows` rows in the executor's memory.
+class Sampler {
+ public:
+  Sampler(Executor& executor, int64_t vocabulary, int32_t rows, TokenSet allowed);
+  // Draws a token from each row of logits, f32 [rows.size(), vocabulary], which are changed on the way.
+  std::vector<Drawn> draw(Tensor logits, std::span<const DrawRow> rows);
+
+ private:
+  void penalise(Tensor logits, std::span<const DrawRow> rows);
+
+  Executor* executor_;
+  int32_t rows_;
+  Memory arrays_, entry_memory_;
+  Tensor mask_, params_, starts_, penalties_, results_;
+};
+
+}  // namespace braid

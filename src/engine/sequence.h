@@ -1,0 +1,39 @@
+// One request on its way: its tokens, the state held for them, and how the next one is drawn.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/request.h"
+#include "engine/token_history.h"
+#include "state/pool.h"
+
+namespace braid {
+
+// `tokens` are the prompt, then the answer. The first state.length of them are held; the rest, at least one, is still
+// to be computed, whether as a prompt, as one drawn token, or again after a preemption.
+struct Sequence {
+  RequestId id = 0;
+  Request request;
+  uint64_t key = 0;                  // of random numbers
+  std::vector<int32_t> stop_tokens;  // all of them, each once
+  TokenHistory history;
+  std::vector<int32_t> tokens;
+  int64_t prompt = 0;  // how many of them were asked
+  SequenceState state;
+  bool cancelled = false, finished = false;
+
+  bool running() const { return state.slot >= 0; }
+  int64_t answered() const { return std::ssize(tokens) - prompt; }
+};
+
+// The state of a finished request that may be continued.
+struct KeptState {
+  RequestId id = 0;
+  std::vector<int32_t> tokens;  // as many as are held
+  SequenceState state;
+};
+
+}  // namespace braid

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step_runner.h"
+
+#include <algorithm>
+
+#include "engine/measuring_executor.h"
+
+namespace braid {
+
+StepRunner::StepRunner(const LoadedModel& model, const StatePool& pool, const Options& options)
+    : model_(model),
+      pool_(&pool),
+      poison_(options.poison),
+      builder_(model.executor, pool, options.limits, model.spec.vocabulary),
+      memory_(model.executor.allocate(std::max(measure(options.drafts), Scratch::kAlignment))),
+      scratch_(memory_.data(), memory_.bytes()) {
+  if (poison_)
+    model.executor.submit(
+        Fill{.out = Tensor(memory_.data(), DType::U8, {static_cast<int64_t>(memory_.bytes())}), .byte = 0xFF});
+}
+
+Step StepRunner::step(Scratch& scratch, const Batch& batch) const {
+  return Step({.executor = model_.executor,
+               .scratch = scratch,
+               .weights = model_.weights,
+               .state = *pool_,
+               .batch = batch,
+               .poison = poison_});
+}
+
+size_t StepRunner::measure(int drafts) const {
+  MeasuringExecutor executor(model_.executor);
+  Scratch scratch;
+  const Batch batch = builder_.largest();
+  Step step({.executor = executor, .scratch = scratch, .weights = model_.weights, .state = *pool_, .batch = batch});
+  Outputs outputs = forward(step, model_.spec, [](int, Tensor) {});
+  for (int depth = 0; depth < drafts; ++depth) outputs = braid::draft(step, model_.spec, outputs.hidden);
+  return scratch.peak();
+}
+
+void StepRunner::run(std::span<const SequenceRows> rows, const PassUse& use, const PassTap& tap) {
+  const BuiltBatch built = builder_.build(rows);
+  Step pass = step(scratch_, built.batch);
+  Frame frame(pass);
+  Tap plain;
+  if (tap) plain = [&](int layer, Tensor stream) { tap(built, layer, stream); };
+  const Outputs outputs = forward(pass, model_.spec, plain);
+  use({.outputs = outputs, .built = built});
+}
+
+void StepRunner::draft(std::span<const SequenceRows> rows, Tensor hidden, const PassUse& use) {
+  const BuiltBatch built = builder_.build(rows);
+  Step pass = step(scratch_, built.batch);
+  Frame frame(pass);
+  const Outputs outputs = braid::draft(pass, model_.spec, hidden);
+  use({.outputs = outputs, .built = built});
+}
+
+}  // namespace braid
