@@ -29,8 +29,9 @@ std::vector<Subject> make_subjects() {
     for (const Instructions set : {Instructions::Avx2, Instructions::Avx512}) {
       const std::string name =
           fmt::format("cpu {} {}", fast ? "fast" : "f32", set == Instructions::Avx2 ? "avx2" : "avx512");
+      const int threads = fast == (set == Instructions::Avx2) ? 1 : 2;
       try {
-        out.push_back({name, make_cpu_executor({.threads = 2, .fast = fast, .instructions = set}),
+        out.push_back({name, make_cpu_executor({.threads = threads, .fast = fast, .instructions = set}),
                        fast ? kBf16Precision : kF32Precision});
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::Usage) throw;

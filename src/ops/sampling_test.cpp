@@ -99,12 +99,18 @@ TEST(Sample, HoldsForEveryCut) {
   std::vector<SampleRow> params;
   for (const float temperature : {0.0f, 0.1f, 0.7f, 1.0f, 3.0f})
     for (const int32_t top_k : {0, 1, 5, 40})
-      for (const float top_p : {1.0f, 0.9f, 0.3f, 0.0f})
+      for (const float top_p : {1.0f, 0.9f, 0.3f, 1e-6f})
         for (const float min_p : {0.0f, 0.05f, 0.6f, 1.0f})
           params.push_back({temperature, top_k, top_p, min_p, 77, params.size()});
   const int64_t rows = std::ssize(params);
   for (const int64_t width : {1, 2, 33, 1000})
     hold([&](Case& c) -> Op { return sample(c, c.strided_numbers(rows, width, 6), params); }, width);
+}
+
+TEST(Sample, ATopPOfZeroKeepsOneToken) {
+  for (const int32_t top_k : {0, 3})
+    for (const float min_p : {0.0f, 0.5f})
+      hold([&](Case& c) -> Op { return sample(c, c.numbers({4, 200}, 6), repeat({1, top_k, 0, min_p, 5, 0}, 4)); });
 }
 
 TEST(Sample, HoldsForLargeVocabulariesAndNoRows) {

@@ -28,56 +28,75 @@ struct Token {
 
 size_t at(int64_t index) { return static_cast<size_t>(index); }
 
+// What the roundings of one row come to: so much for each unit of |u_l| of the rows of its chunk, and of |S| before it.
+struct Roundings {
+  struct Share {
+    double solve, read, form;  // in u, in o, and in S where the chunk form sums it up
+  };
+  std::vector<Share> rows;
+  Share start;
+};
+
 // One column of the state of a value head, S[:, j], and a bound on the 2-norm of its error.
 //
 // A step maps a column by e^lg (I - beta k k^T), which shrinks 2-norms (0 <= beta <= 2, |k| <= 1), so an error made
-// earlier never grows; each step adds the errors of its own inputs and roundings. The chunk form solves a triangular
-// system of up to 64 rows by substitution: its rounding is that of u's right-hand side, so many units of
-// |beta v| + beta |S_start| + beta sum |u_l|, and enters the state through k as u does.
+// earlier never grows; each step adds the errors of its own inputs and roundings. The chunk form
+//   u_i = beta (v - e^G_i S_start^T k_i - sum_l<i e^(G_i - G_l) <k_l, k_i> u_l),  o_i and S likewise,
+// is a substitution: its rounding is one of u's right-hand side, and enters the state through k as u itself does.
 class Column {
  public:
   explicit Column(Numbers state) : state_(std::move(state)) {}
 
-  // `units`: roundoff times the roundings of a sum of this step; `rows`: rows of the chunk so far.
-  Bounded step(const Token& token, int64_t j, int64_t rows, double units, const Arithmetic& math) {
+  void start_chunk() {
+    error_ += forming_;
+    start_ = length_of(state_), forming_ = 0;
+    writes_.clear();
+  }
+
+  Bounded step(const Token& token, int64_t j, const Roundings& roundings, const Arithmetic& math) {
     const Bounded decay = math.exp(token.log_decay), v = token.v[at(j)];
     const double beta = token.beta.value, before = length_of(state_);
     double p = 0;
     for (size_t i = 0; i < state_.size(); ++i) p += token.k[i].value * state_[i].value;
     const double residual = v.value - decay.value * p, u = beta * residual;
-    lengths_.push_back(before), writes_.push_back(std::fabs(u));
-    double recent = 0, start = 0;
-    for (size_t l = writes_.size() - at(rows); l < writes_.size(); ++l)
-      recent += writes_[l], start = std::max(start, lengths_[l]);
+    writes_.push_back(std::fabs(u));
 
     const double k_error = error_length_of(token.k);
     double local = decay.error * before + beta * k_error * before + k_error * std::fabs(u);
     local += token.beta.error * std::fabs(residual) + beta * v.error;
-    local += units * (beta * (std::fabs(v.value) + start + recent) + recent + start);
-    error_ = decay.value * error_ + local + Arithmetic::kSmallest;
-
+    local +=
+        4 * math.unit * (beta * std::fabs(v.value) + std::fabs(u)) + beta * total(roundings, &Roundings::Share::solve);
     double o = 0;
     for (size_t i = 0; i < state_.size(); ++i) {
       state_[i].value = decay.value * state_[i].value + token.k[i].value * u;
       o += token.q[i].value * state_[i].value;
     }
-    const double q_error = error_length_of(token.q) * (length_of(state_) + error_);
-    const double rounding = units * length_of(token.q) * (start + recent);
-    return {o, length_of(token.q) * error_ + q_error + rounding + Arithmetic::kSmallest};
+    const double after = length_of(state_);
+    local += 4 * math.unit * (decay.value * before + std::fabs(u)) + kStored * after;
+    error_ = decay.value * error_ + local + Arithmetic::kSmallest;
+    forming_ = total(roundings, &Roundings::Share::form);
+    const double read = total(roundings, &Roundings::Share::read) + error_length_of(token.q) * (after + error_);
+    return {o, length_of(token.q) * error_ + read + Arithmetic::kSmallest};
   }
 
-  Bounded operator[](int64_t i) const { return {state_[at(i)].value, error_}; }
+  Bounded operator[](int64_t i) const { return {state_[at(i)].value, error_ + forming_}; }
 
  private:
+  double total(const Roundings& roundings, double Roundings::Share::*which) const {
+    double sum = roundings.start.*which * start_;
+    for (size_t l = 0; l < writes_.size(); ++l) sum += roundings.rows[l].*which * writes_[l];
+    return sum;
+  }
+
   Numbers state_;
-  double error_ = 0;
-  std::vector<double> writes_, lengths_;  // |u_j| and |S[:, j]| before it, of each row so far
+  double error_ = 0, forming_ = 0, start_ = 0;
+  std::vector<double> writes_;  // |u_j| of the chunk's rows
 };
 
 // Columns of one value head, from and to a slot's state [Dk, Dv].
 class Head {
  public:
-  Head(const Arithmetic& math, const Numbers& state, int64_t values, bool wide) : math_(math), wide_(wide) {
+  Head(const Arithmetic& math, const Numbers& state, int64_t values) : math_(math) {
     for (int64_t j = 0; j < values; ++j) {
       Numbers column;
       for (size_t i = at(j); i < state.size(); i += at(values)) column.push_back(state[i]);
@@ -86,18 +105,16 @@ class Head {
     keys_ = std::ssize(state) / values;
   }
 
-  // Sums of Dk terms and of one per row of the chunk, and the functions. Decays are exponentials of differences of
-  // cumulated log decays G, off by up to rows * unit * |G|. The state is stored in f32 whatever the sums are taken in.
-  Numbers step(const Token& token) {
-    log_decays_.push_back(std::fabs(token.log_decay.value));
-    const int64_t rows = wide_ ? std::min<int64_t>(std::ssize(log_decays_), kChunk) : 1;
-    double cumulated = 0;
-    for (size_t l = log_decays_.size() - at(rows); l < log_decays_.size(); ++l) cumulated += log_decays_[l];
-    const double roundings =
-        static_cast<double>(keys_ + rows) + 4 * Arithmetic::kElementary + static_cast<double>(rows) * cumulated;
-    const double units = std::max(roundings * math_.unit, kStored);
+  // Chunks begin at absolute multiples of 64 and where the pass begins.
+  Numbers step(const Token& token, int64_t position) {
+    if (chunk_.empty() || position % kChunk == 0) {
+      chunk_.clear();
+      for (Column& column : columns_) column.start_chunk();
+    }
+    chunk_.push_back({token.k, (chunk_.empty() ? 0 : chunk_.back().decayed) + std::fabs(token.log_decay.value)});
+    const Roundings roundings = roundings_of(token);
     Numbers o;
-    for (int64_t j = 0; j < std::ssize(columns_); ++j) o.push_back(columns_[at(j)].step(token, j, rows, units, math_));
+    for (int64_t j = 0; j < std::ssize(columns_); ++j) o.push_back(columns_[at(j)].step(token, j, roundings, math_));
     return o;
   }
 
@@ -109,11 +126,41 @@ class Head {
   }
 
  private:
+  struct Row {
+    std::span<const Bounded> k;
+    double decayed;  // |G|: cumulated log decay since the chunk's start
+  };
+
+  // A dot product of Dk terms is off by Dk units of |k| |k|; a sum over the chunk's rows by as many units as it has
+  // terms. e^(G_i - G_l) is off by the roundings of the cumulation between l and i, each at most a unit of |G_i|.
+  Roundings roundings_of(const Token& token) const {
+    constexpr double kFew = 2 * Arithmetic::kElementary;
+    const double dots = static_cast<double>(keys_) + kFew, count = static_cast<double>(chunk_.size());
+    const double decayed = chunk_.back().decayed, length = length_of(token.q);
+    Roundings out;
+    for (size_t l = 0; l < chunk_.size(); ++l) {
+      const double scale = math_.unit * std::exp(chunk_[l].decayed - decayed);
+      const double terms = kFew + count + static_cast<double>(chunk_.size() - 1 - l) * decayed;
+      const bool earlier = l + 1 < chunk_.size();
+      out.rows.push_back({.solve = earlier ? scale * (dots + terms * product(chunk_[l].k, token.k)) : 0,
+                          .read = scale * (dots * length + terms * product(chunk_[l].k, token.q)),
+                          .form = scale * terms});
+    }
+    const double scale = math_.unit * std::exp(-decayed), terms = kFew + count * (1 + decayed);
+    out.start = {scale * (dots + terms), scale * (dots + terms) * length, scale * terms};
+    return out;
+  }
+
+  static double product(std::span<const Bounded> a, std::span<const Bounded> b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += a[i].value * b[i].value;
+    return std::fabs(sum);
+  }
+
   Arithmetic math_;
-  bool wide_;
   int64_t keys_ = 0;
   std::vector<Column> columns_;
-  std::vector<double> log_decays_;
+  std::vector<Row> chunk_;
 };
 
 // The inputs of a sequence with its left context in front: [taps - 1 + rows] rows of C.
@@ -161,7 +208,7 @@ Numbers run_head(const DeltaRule& op, const std::vector<Numbers>& y, Numbers& ou
   const size_t v = 2 * at(op.key_heads) * keys + at(h) * values;
   Tensor state = op.state.slice_rows(slot, 1);
   Head head(math, load(state.reshape({op.value_heads, op.key_size() * op.value_size()}).slice_rows(h, 1)),
-            op.value_size(), y.size() > 1);
+            op.value_size());
   const Bounded rate = math.exp(load(op.a_log)[at(h)]);
   for (size_t t = 0; t < y.size(); ++t) {
     const int64_t row = first + static_cast<int64_t>(t);
@@ -174,7 +221,8 @@ Numbers run_head(const DeltaRule& op, const std::vector<Numbers>& y, Numbers& ou
                                  .k = features.subspan(k, keys),
                                  .v = features.subspan(v, values),
                                  .beta = math.multiply(math.sigmoid(b), {op.beta_scale, 0}),
-                                 .log_decay = log_decay});
+                                 .log_decay = log_decay},
+                                op.rows.positions.as<int32_t>()[row]);
     std::ranges::copy(finish(op, o, std::span(z).subspan(at(h) * values, values), math),
                       out.begin() + static_cast<int64_t>(t * width + at(h) * values));
   }
