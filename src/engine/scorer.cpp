@@ -34,7 +34,7 @@ double token_loss(std::span<const float> logits, int32_t token) {
   const double largest = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - largest);
-  return largest + std::log(sum) - logits[static_cast<size_t>(token)];
+  return std::log(sum) + (largest - logits[static_cast<size_t>(token)]);
 }
 
 // A document on its way.
