@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
+#include "engine/transfer.h"
 
 namespace braid {
 namespace {
@@ -96,7 +97,7 @@ void Scorer::run(std::span<const ScoreDocument> documents, const std::function<v
                   .layer = layer,
                   .position = list[i].state.length,
                   .count = count,
-                  .values = floats(stream.slice_rows(built.starts[i], count))});
+                  .values = download_floats(model_.executor, stream.slice_rows(built.starts[i], count))});
         }
       };
     runner_.run(
@@ -138,9 +139,9 @@ void Scorer::hand_out(const Pass& pass, std::span<const Reading> list,
                       const std::function<void(const ScoredRow&)>& on_row) {
   const BuiltBatch& built = pass.built;
   if (built.heads.empty()) return;
-  const std::vector<float> logits = floats(pass.outputs.logits);
+  const std::vector<float> logits = download_floats(model_.executor, pass.outputs.logits);
   std::vector<float> hidden;
-  if (options_.hidden) hidden = floats(pass.outputs.hidden);
+  if (options_.hidden) hidden = download_floats(model_.executor, pass.outputs.hidden);
   const auto row = [](const std::vector<float>& values, int64_t index, int64_t width) {
     return std::span(values).subspan(static_cast<size_t>(index * width), static_cast<size_t>(width));
   };
@@ -152,19 +153,6 @@ void Scorer::hand_out(const Pass& pass, std::span<const Reading> list,
     if (options_.hidden) scored.hidden = row(hidden, built.starts[index] + offset, model_.spec.width);
     on_row(scored);
   }
-}
-
-std::vector<float> Scorer::floats(Tensor rows) const {
-  CHECK(rows.contiguous() && (rows.dtype == DType::F32 || rows.dtype == DType::BF16), "{}", rows.describe());
-  std::vector<float> values(static_cast<size_t>(rows.elements()));
-  if (rows.dtype == DType::F32) {
-    model_.executor.download(std::as_writable_bytes(std::span(values)), rows);
-    return values;
-  }
-  std::vector<uint16_t> bits(values.size());
-  model_.executor.download(std::as_writable_bytes(std::span(bits)), rows);
-  std::ranges::transform(bits, values.begin(), bf16_to_float);
-  return values;
 }
 
 std::vector<DocumentLoss> Scorer::losses(std::span<const std::span<const int32_t>> documents) {
@@ -204,7 +192,7 @@ void Scorer::draft(const Drafting& drafting, int depth, Tensor hidden) {
   rows[0].heads.resize(static_cast<size_t>(count));
   std::iota(rows[0].heads.begin(), rows[0].heads.end(), 0);
   runner_.draft(rows, hidden.slice_rows(0, count), [&](const Pass& pass) {
-    const std::vector<float> logits = floats(pass.outputs.logits);
+    const std::vector<float> logits = download_floats(model_.executor, pass.outputs.logits);
     const auto width = static_cast<size_t>(model_.spec.vocabulary);
     for (int64_t i = 0; i < count; ++i)
       drafting.on_row(

@@ -85,7 +85,6 @@ class Scorer {
   std::vector<SequenceRows> next_rows(std::span<const ScoreDocument> documents, std::vector<Reading>& list) const;
   void hand_out(const Pass& pass, std::span<const Reading> list, const std::function<void(const ScoredRow&)>& on_row);
   void draft(const Drafting& drafting, int depth, Tensor hidden);
-  std::vector<float> floats(Tensor rows) const;
 
   LoadedModel model_;
   ScoreOptions options_;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/measuring_executor.h"
+#include "ops/wrappers/listing.h"
 
 namespace braid {
 
@@ -29,7 +29,7 @@ Step StepRunner::step(Scratch& scratch, const Batch& batch) const {
 }
 
 size_t StepRunner::measure(int drafts) const {
-  MeasuringExecutor executor(model_.executor);
+  ListingExecutor executor(model_.executor, nullptr);
   Scratch scratch;
   const Batch batch = builder_.largest();
   Step step({.executor = executor, .scratch = scratch, .weights = model_.weights, .state = *pool_, .batch = batch});
