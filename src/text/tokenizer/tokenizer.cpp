@@ -152,7 +152,11 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
 }
 
 Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, TokenizerConfig config) {
-  return Tokenizer(std::make_unique<const Parts>(parse_tokenizer_file(tokenizer_json), std::move(config)));
+  return from_file(parse_tokenizer_file(tokenizer_json), std::move(config));
+}
+
+Tokenizer Tokenizer::from_file(TokenizerFile file, TokenizerConfig config) {
+  return Tokenizer(std::make_unique<const Parts>(std::move(file), std::move(config)));
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {

@@ -15,6 +15,8 @@
 
 namespace braid {
 
+struct TokenizerFile;
+
 struct EncodeOptions {
   // Puts the special tokens of the file's post-processor around the text (a beginning-of-text token, usually). Rendered
   // chat templates write these themselves, so they are encoded without.
@@ -35,6 +37,8 @@ class Tokenizer {
   static Tokenizer load(const std::filesystem::path& folder);
   // Loads the text of a tokenizer.json.
   static Tokenizer from_json(std::string_view tokenizer_json, TokenizerConfig config = {});
+  // Makes one of what such a file holds (tokenizer_file.h), for vocabularies that come from elsewhere.
+  static Tokenizer from_file(TokenizerFile file, TokenizerConfig config = {});
 
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/tokenizer_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"

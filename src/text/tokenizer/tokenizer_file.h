@@ -17,10 +17,10 @@ struct MergePair {
 };
 
 struct TokenizerFile {
-  Json rest;  // the document without the members of model.vocab and model.merges
+  Json rest;  // the document, with nothing in model.vocab ({}) and model.merges ([])
   Vocabulary vocabulary;
   std::vector<MergePair> merges;  // by rank; written as "a b" or as ["a", "b"]
-  bool has_merges = false;
+  bool has_merges = false;        // an empty list counts, too
 };
 
 // Parses `text`. A fault is an Input error that says where: "not valid JSON ...", "model.merges[3]: ...".

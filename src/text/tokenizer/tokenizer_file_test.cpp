@@ -50,6 +50,17 @@ TEST(TokenizerFile, BothFormsOfMergesAreRead) {
   EXPECT_EQ(tokenizer.size(), 7);
 }
 
+TEST(TokenizerFile, PartsFromElsewhereMakeTheSameTokenizer) {
+  TokenizerFile file;
+  file.rest = small();
+  file.rest["model"]["vocab"] = Json::object();
+  file.rest["model"]["merges"] = Json::array();
+  for (const auto& [token, id] : small()["model"]["vocab"].items()) file.vocabulary.add(token, id.get<int64_t>());
+  file.merges = {{"a", "b"}, {"b", "c"}, {"ab", "c"}};
+  file.has_merges = true;
+  EXPECT_EQ(Tokenizer::from_file(std::move(file)).encode("abc<s>bc"), (std::vector<int32_t>{4, 6, 5}));
+}
+
 TEST(TokenizerFile, UnknownTypesAreRefusedWithTheirPlace) {
   const Json odd = Json::parse(R"({"type": "Odd"})");
   EXPECT_EQ(error_with("/normalizer", odd), "normalizer.type: unknown normalizer 'Odd'");
@@ -73,9 +84,9 @@ TEST(TokenizerFile, FaultyTablesAreRefusedWithTheirPlace) {
   EXPECT_EQ(error_with("/model/merges/1", {"b", "x"}), "model.merges[1]: 'x' is not in the vocabulary");
   EXPECT_EQ(error_with("/model/merges/1", {"a", "c"}), "model.merges[1]: 'ac' is not in the vocabulary");
   EXPECT_EQ(error_with("/model/vocab/a", "0"), "model.vocab: the id of 'a' is not a whole number");
-  EXPECT_EQ(error_with("/model/vocab/a", -1), "model.vocab: the id of token 'a' is -1, outside 0..16777215");
+  EXPECT_EQ(error_with("/model/vocab/a", -1), "model.vocab: the id of token 'a' is -1, outside 0..4194303");
   EXPECT_EQ(error_with("/model/vocab/a", 4'000'000'000),
-            "model.vocab: the id of token 'a' is 4000000000, outside 0..16777215");
+            "model.vocab: the id of token 'a' is 4000000000, outside 0..4194303");
   EXPECT_EQ(error_with("/model/vocab", nullptr), "model: a BPE model needs a vocab object and a merges array");
   EXPECT_EQ(error_with("/model/merges", nullptr), "model: a BPE model needs a vocab object and a merges array");
 }

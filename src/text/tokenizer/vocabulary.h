@@ -11,7 +11,7 @@
 namespace braid {
 
 // Ids are looked up in tables as long as the highest id, so a file cannot name one beyond this.
-constexpr int32_t kMaxTokenId = (1 << 24) - 1;
+constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 class Vocabulary {
  public:
