@@ -34,6 +34,12 @@ TEST(Route, TiesGoToTheLowerIndex) {
     const float next = std::nextafter(0x1p-20f, 1.0f);
     hold([&](Case& c) -> Op { return route(c, c.floats({1, 8}, {0x1p-20f, next, 0, 0, 5, 0, 0, next}), k); });
   }
+  for (const int64_t experts : {60, 128, 500})
+    hold([&](Case& c) -> Op {
+      std::vector<float> logits;
+      for (int64_t i = 0; i < 2 * experts; ++i) logits.push_back(static_cast<float>(c.random(3)));
+      return route(c, c.floats({2, experts}, logits), 10);
+    });
   Case c(reference_subject());
   const Route op = route(c, c.floats({1, 5}, {1, 2, 2, 0, 2}), 3);
   c.just_run(op);

@@ -107,6 +107,22 @@ TEST(Sample, HoldsForEveryCut) {
     hold([&](Case& c) -> Op { return sample(c, c.strided_numbers(rows, width, 6), params); }, width);
 }
 
+// Shares of exactly a quarter: a sum that equals top_p is enough, and a share that equals min_p's border stays.
+TEST(Sample, BordersBelongToTheKeptSide) {
+  for (Subject& subject : subjects()) {
+    const auto drawn = [&](float top_p, float min_p) {
+      Case c(subject);
+      const Sample op = sample(c, c.numbers({200, 4}, 0), repeat({1, 0, top_p, min_p, 8, 0}, 200));
+      c.just_run(op);
+      return *std::max_element(op.tokens.as<int32_t>(), op.tokens.as<int32_t>() + 200);
+    };
+    EXPECT_EQ(drawn(0.5f, 0), 1) << subject.name;
+    EXPECT_EQ(drawn(0.75f, 0), 2) << subject.name;
+    EXPECT_EQ(drawn(0.25f, 0), 0) << subject.name;
+    EXPECT_EQ(drawn(1, 1), 3) << subject.name;
+  }
+}
+
 TEST(Sample, ATopPOfZeroKeepsOneToken) {
   for (const int32_t top_k : {0, 3})
     for (const float min_p : {0.0f, 0.5f})

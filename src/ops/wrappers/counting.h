@@ -27,6 +27,7 @@ class CountingExecutor : public Executor {
     inner_.submit(op);
   }
   void wait() override { inner_.wait(); }
+  Limits measure_limits(size_t footprint) override { return inner_.measure_limits(footprint); }
   Memory allocate(size_t bytes) override { return inner_.allocate(bytes); }
   void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, Tensor from) override { inner_.download(to, from); }

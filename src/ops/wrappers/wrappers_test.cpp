@@ -88,9 +88,9 @@ TEST(Cost, CountsStateAndCacheOfADecodedTokenExactly) {
   attention.window = 30;
   EXPECT_EQ(cost_of(attention).bytes, 2 * 4 * 16 * 4 + 30 * 2 * 2 * 16 * 4);
 
-  DeltaRule rule{.out = numbers({1, 16}), .rows = rows};
+  DeltaRule rule{.out = numbers({1, 16}), .qkv = numbers({1, 48}), .conv = numbers({48, 4}), .rows = rows};
   rule.state = numbers({5, 2, 8, 8}), rule.conv_state = numbers({5, 3, 48});
-  EXPECT_EQ(cost_of(rule).bytes, 16 * 4 + 2 * 4 * (2 * 8 * 8 + 3 * 48));
+  EXPECT_EQ(cost_of(rule).bytes, 4 * (16 + 48 + 48 * 4) + 2 * 4 * (2 * 8 * 8 + 3 * 48));
 }
 
 TEST(Counting, AddsUpByName) {
