@@ -11,6 +11,7 @@
 #include "api/device.h"
 #include "base/json.h"
 #include "engine/generation_config.h"
+#include "engine/sampler.h"
 #include "engine/step_runner.h"
 #include "model/spec.h"
 #include "ops/executor.h"

@@ -26,7 +26,6 @@ int run(int argc, char** argv) {
     return fmt::format("braid {} ({})\n{}", braid::version(), braid::commit(), braid::describe_devices());
   });
   app.require_subcommand(1);
-  app.usage("braid COMMAND [OPTIONS]");
   braid::log::start("warn");
   app.add_option_function<std::string>(
          "--log", [](const std::string& level) { braid::log::start(level); }, "debug, info, warn, error or off")

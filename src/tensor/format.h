@@ -17,7 +17,7 @@ struct Dense {
 };
 
 // E4M3 codes, row-major, with one f32 scale per block: w[n, k] = code[n, k] * scale[n div block_rows, k div
-// block_columns]. The last blocks of rows and columns may be partial (DeepSeek-V3's "weight_scale_inv" layout).
+// block_columns]. The last blocks of rows and columns may be partial.
 struct Fp8Block {
   int block_rows = 128;
   int block_columns = 128;

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "model/rope.h"
+#include "model/families/rope.h"
 
 namespace braid::families {
 

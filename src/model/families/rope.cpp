@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/rope.h"
+#include "model/families/rope.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/answer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "text/dialects/reasoning.h"
+#include "text/dialects/stop_strings.h"
+
+namespace braid::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::pair<int32_t, float> parse_bias(const std::string& text, int64_t vocabulary) {
+  const size_t equals = text.find('=');
+  try {
+    if (equals == std::string::npos) throw std::invalid_argument(text);
+    size_t used = 0, bias_used = 0;
+    const int id = std::stoi(text.substr(0, equals), &used);
+    const float bias = std::stof(text.substr(equals + 1), &bias_used);
+    if (used != equals || bias_used != text.size() - equals - 1 || id < 0 || id >= vocabulary || std::isnan(bias))
+      throw std::invalid_argument(text);
+    return {id, bias};
+  } catch (const std::logic_error&) {
+    fail(ErrorKind::Usage, "--logit-bias '{}': expected ID=BIAS with an id below {}", text, vocabulary);
+  }
+}
+
+// The model's defaults, with what the command line says on top.
+Sampling merged(const OpenModel& model, const SamplingOptions& options) {
+  Sampling out = model.generation.sampling;
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  set(out.temperature, options.temperature);
+  set(out.top_k, options.top_k);
+  set(out.top_p, options.top_p);
+  set(out.min_p, options.min_p);
+  set(out.penalties.repetition, options.repetition);
+  set(out.penalties.frequency, options.frequency);
+  set(out.penalties.presence, options.presence);
+  for (const std::string& bias : options.logit_bias) out.logit_bias.push_back(parse_bias(bias, model.spec.vocabulary));
+  out.seed = options.seed;
+  return out;
+}
+
+// Turns tokens into what is shown: whole characters, up to a stop string, thoughts apart from the answer.
+class Display {
+ public:
+  Display(const Tokenizer& tokenizer, const std::vector<std::string>& stops, bool inside)
+      : decoder_(tokenizer, true), stops_(stops), splitter_({}, inside) {}
+  // Whether the answer goes on.
+  bool push(int32_t token, Answer& answer, const Show& show) {
+    emit(splitter_.push(stops_.push(decoder_.push(token))), answer, show);
+    return !stops_.stopped();
+  }
+  void finish(Answer& answer, const Show& show) {
+    emit(splitter_.push(stops_.push(decoder_.finish())), answer, show);
+    emit(splitter_.push(stops_.finish()), answer, show);
+    emit(splitter_.finish(), answer, show);
+  }
+
+ private:
+  static void emit(const ReasoningSplitter::Piece& piece, Answer& answer, const Show& show) {
+    answer.reasoning += piece.reasoning;
+    answer.text += piece.answer;
+    if (!piece.reasoning.empty()) show(piece.reasoning, true);
+    if (!piece.answer.empty()) show(piece.answer, false);
+  }
+  StreamDecoder decoder_;
+  StopStrings stops_;
+  ReasoningSplitter splitter_;
+};
+
+EngineOptions engine_options(const OpenModel& model) {
+  return {.context = model.context,
+          .steps = {.step_tokens = 512, .chunk = 512, .sequences = 1},
+          .allowed = allowed_tokens(model),
+          .end_tokens = model.generation.end_tokens};
+}
+
+}  // namespace
+
+Answerer::Answerer(const OpenModel& model, const SamplingOptions& options)
+    : model_(model),
+      options_(options),
+      sampling_(merged(model, options)),
+      engine_(model.loaded(), engine_options(model)) {
+  if (!model.tokenizer) fail("{}: has no tokenizer.json", model.folder.string());
+}
+
+Answer Answerer::ask(const std::string& prompt, const Show& show, const std::atomic<bool>& interrupted) {
+  Answer answer;
+  Request request{.tokens = model_.tokenizer->encode(prompt, {.add_special_tokens = !model_.chat_template}),
+                  .sampling = sampling_,
+                  .keep = true};
+  if (options_.max_tokens >= 0) request.max_tokens = options_.max_tokens;
+  if (kept_) request.resume = Resume{.from = *kept_};
+  answer.prompt_tokens = std::ssize(request.tokens);
+  Display display(*model_.tokenizer, options_.stop, ends_in_reasoning(prompt, {}));
+  auto start = Clock::now();
+  bool ended = false;
+  request.on_event = [&](const Event& event) {
+    if (answer.answer_tokens == 0 && event.token >= 0) {
+      answer.prefill_seconds = seconds_since(start);
+      start = Clock::now();
+    }
+    answer.answer_tokens += event.token >= 0;
+    if (event.finish) {
+      ended = true;
+      answer.finish = *event.finish;
+      answer.decode_seconds = seconds_since(start);
+      if (answer.finish == FinishReason::Error) throw Error(ErrorKind::Input, event.error);
+      return Verdict::Stop;
+    }
+    return display.push(event.token, answer, show) ? Verdict::Continue : Verdict::Stop;
+  };
+  const RequestId id = engine_.submit(std::move(request));
+  while (!ended && engine_.step())
+    if (interrupted) engine_.cancel(id);
+  kept_ = id;
+  display.finish(answer, show);
+  return answer;
+}
+
+void Answerer::forget() {
+  if (kept_) engine_.forget(*kept_);
+  kept_.reset();
+}
+
+}  // namespace braid::cli

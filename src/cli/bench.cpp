@@ -1,0 +1,148 @@
+// braid bench: speed at growing context, with the share of the machine's limit; or the difference of two results.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "cli/command.h"
+#include "cli/measure.h"
+#include "cli/options.h"
+#include "cli/plot.h"
+
+namespace braid::cli {
+namespace {
+
+struct Options {
+  OpenOptions open;
+  MeasureOptions measure;
+  std::string other, out, svg;
+  bool json = false;
+};
+
+void write_file(const std::string& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) fail(ErrorKind::Resource, "{}: cannot be written", file);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+// What was measured on what: results with different values here are not comparable. The format is that of most bytes.
+Json subject(const Options& options, const OpenModel& model) {
+  std::map<std::string, int64_t> bytes;
+  for (const Weight& weight : model.weights.matrices()) bytes[name_of(weight.format)] += weight.bytes();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return {{"family", model.spec.family},
+          {"width", model.spec.width},
+          {"layers", model.spec.layers},
+          {"format", most->first},
+          {"device", std::string(model.executor->name())},
+          {"threads", options.open.device.threads > 0 ? options.open.device.threads
+                                                      : static_cast<int>(std::thread::hardware_concurrency())},
+          {"activations", options.open.device.fast ? "fast" : "f32"}};
+}
+
+void print(const Json& result) {
+  const Json& limits = result["limits"];
+  fmt::print("{} on {}, {} threads, {} activations\n", result["model"].get<std::string>(),
+             result["subject"]["device"].get<std::string>(), result["subject"]["threads"].get<int>(),
+             result["subject"]["activations"].get<std::string>());
+  fmt::print("limits: copy {:.1f} GB/s over {:.1f} MB, {:.0f} GFLOP/s\n", limits["copy_gb_per_s"].get<double>(),
+             result["step_bytes"].get<double>() / 1e6, limits["gflop_per_s"].get<double>());
+  fmt::print("{:<8} {:>7} {:>9} {:>13} {:>9} {:>10} {:>7}\n", "kind", "tokens", "context", "tokens/s", "GB/s",
+             "GFLOP/s", "share");
+  for (const Json& row : result["rows"])
+    fmt::print("{:<8} {:>7} {:>9} {:>13.1f} {:>9.2f} {:>10.2f} {:>6.1f}% of {}\n", row["kind"].get<std::string>(),
+               row["tokens"].get<int64_t>(), row["context"].get<int64_t>(), row["tokens_per_s"].get<double>(),
+               row["gb_per_s"].get<double>(), row["gflop_per_s"].get<double>(), 100 * row["share"].get<double>(),
+               row["bound"].get<std::string>());
+  fmt::print("hash {}\n", result["hash"].get<std::string>());
+}
+
+std::string plot(const Json& result) {
+  Plot out{.title = fmt::format("{}: decode speed", result["model"].get<std::string>()),
+           .x_name = "context, tokens",
+           .y_name = "tokens per second"};
+  Plot::Line line{.name = result["subject"]["device"].get<std::string>()};
+  for (const Json& row : result["rows"])
+    if (row["kind"] == "decode")
+      line.points.emplace_back(row["context"].get<double>(), row["tokens_per_s"].get<double>());
+  std::sort(line.points.begin(), line.points.end());
+  out.lines.push_back(std::move(line));
+  return to_svg(out);
+}
+
+void compare(const std::string& before_file, const std::string& after_file) {
+  const Json before = read_json(before_file), after = read_json(after_file);
+  for (const Json* result : {&before, &after})
+    if (!result->contains("subject") || !result->contains("rows"))
+      fail("{}: not a result of braid bench", result == &before ? before_file : after_file);
+  for (const auto& [key, value] : before["subject"].items())
+    if (after["subject"].value(key, Json()) != value)
+      fail("{} and {} differ in {}: {} and {}", before_file, after_file, key, value.dump(),
+           after["subject"].value(key, Json()).dump());
+  fmt::print("{:<8} {:>7} {:>9} {:>13} {:>13} {:>8}\n", "kind", "tokens", "context", "before", "after", "ratio");
+  for (const Json& old : before["rows"])
+    for (const Json& now : after["rows"])
+      if (old["kind"] == now["kind"] && old["tokens"] == now["tokens"] && old["context"] == now["context"])
+        fmt::print("{:<8} {:>7} {:>9} {:>13.1f} {:>13.1f} {:>8.3f}\n", old["kind"].get<std::string>(),
+                   old["tokens"].get<int64_t>(), old["context"].get<int64_t>(), old["tokens_per_s"].get<double>(),
+                   now["tokens_per_s"].get<double>(),
+                   now["tokens_per_s"].get<double>() / old["tokens_per_s"].get<double>());
+  fmt::print("{}\n", before["hash"] == after["hash"] ? "the same greedy tokens" : "greedy tokens changed");
+}
+
+void bench(const Options& options) {
+  if (!options.other.empty()) return compare(options.open.model, options.other);
+  const OpenModel model = open_model(options.open);
+  Json result = {{"braid", std::string(version())},
+                 {"commit", std::string(commit())},
+                 {"date", today()},
+                 {"model", model.folder.filename().string()},
+                 {"subject", subject(options, model)}};
+  result.update(to_json(measure(model, options.measure)));
+  if (options.json)
+    fmt::print("{}\n", result.dump(1));
+  else
+    print(result);
+  if (!options.out.empty()) write_file(options.out, result.dump(1) + "\n");
+  if (!options.svg.empty()) write_file(options.svg, plot(result));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bench", "speed at growing context, with the share of the hardware's limit");
+  add_model_options(*command, options->open);
+  command->add_option("OTHER", options->other, "compare two results: braid bench BEFORE.json AFTER.json");
+  command->add_option("--prefill", options->measure.prefill, "tokens read at once")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command->add_option("--decode", options->measure.decode, "tokens decoded")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command->add_option("--contexts", options->measure.contexts, "decode at these contexts too")->delimiter(',');
+  command->add_option("--repeats", options->measure.repeats, "medians of so many runs")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "write the result as JSON to this file");
+  command->add_option("--svg", options->svg, "plot decode speed over context to this file");
+  add_json_option(*command, options->json);
+  command->callback([options] { bench(*options); });
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,224 @@
+// braid run: one answer, or a chat.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/answer.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/options.h"
+#include "text/template/chat_context.h"
+
+namespace braid::cli {
+namespace {
+
+struct Options {
+  OpenOptions open;
+  SamplingOptions sampling;
+  std::optional<std::string> prompt;
+  std::string file, system, think;
+  bool raw = false, stats = false;
+};
+
+// As templates know them: bos_token, eos_token ...
+Json special_tokens(const Tokenizer& tokenizer) {
+  const TokenizerConfig& config = tokenizer.config();
+  Json out = Json::object();
+  const std::pair<const char*, const std::optional<std::string>*> named[] = {{"bos_token", &config.bos_token},
+                                                                             {"eos_token", &config.eos_token},
+                                                                             {"pad_token", &config.pad_token},
+                                                                             {"unk_token", &config.unk_token}};
+  for (const auto& [name, token] : named)
+    if (*token) out[name] = **token;
+  return out;
+}
+
+std::atomic<bool> interrupted{false};
+
+// Ctrl-C ends the answer that runs, not the program. Without SA_RESTART it also ends a read of the keyboard.
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  ::sigaction(SIGINT, &action, nullptr);
+}
+
+// Prints thoughts dimmed (on a terminal) and the answer plain, each beginning on a line of its own.
+class Printer {
+ public:
+  void show(std::string_view text, bool reasoning) {
+    if (reasoning != reasoning_) {
+      fmt::print("{}", reasoning ? dim(true) : dim(false) + (any_ ? "\n\n" : ""));
+      reasoning_ = reasoning;
+    }
+    any_ = true;
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
+  void finish() {
+    if (reasoning_) fmt::print("{}", dim(false));
+    fmt::print("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  std::string dim(bool on) const { return terminal_ ? (on ? "\x1b[2m" : "\x1b[22m") : ""; }
+  bool terminal_ = ::isatty(STDOUT_FILENO) == 1, reasoning_ = false, any_ = false;
+};
+
+void print_ending(const Answer& answer, const OpenModel& model) {
+  if (answer.finish == FinishReason::Context) fmt::print(stderr, "[the context of {} tokens is full]\n", model.context);
+  if (answer.finish == FinishReason::Length) fmt::print(stderr, "[stopped after {} tokens]\n", answer.answer_tokens);
+  if (answer.finish == FinishReason::Cancelled) fmt::print(stderr, "[stopped]\n");
+}
+
+void print_stats(const Answer& answer) {
+  const auto rate = [](int64_t tokens, double seconds) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  };
+  fmt::print(stderr, "prefill {} tokens {:.1f} tokens/s, decode {} tokens {:.1f} tokens/s, finish {}\n",
+             answer.prompt_tokens, rate(answer.prompt_tokens, answer.prefill_seconds), answer.answer_tokens,
+             rate(answer.answer_tokens - 1, answer.decode_seconds), name_of(answer.finish));
+}
+
+class Session {
+ public:
+  Session(const Options& options, const OpenModel& model)
+      : options_(options), model_(model), answerer_(model, options.sampling) {
+    reset();
+  }
+
+  void once(const std::string& prompt) {
+    if (!model_.chat_template && !options_.raw)
+      fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
+    if (options_.raw || !model_.chat_template) {
+      answer(prompt);
+      return;
+    }
+    turn(prompt);
+  }
+
+  void chat() {
+    if (!model_.chat_template)
+      fail("{}: has no chat template, so there is no chat; give a prompt to complete, or --chat-template",
+           model_.folder.string());
+    const bool terminal = ::isatty(STDIN_FILENO) == 1;
+    if (terminal)
+      fmt::print(stderr, "chat with {}: /reset forgets, Ctrl-C stops an answer, Ctrl-D ends\n",
+                 model_.folder.filename().string());
+    while (true) {
+      if (terminal) fmt::print(stderr, "> ");
+      interrupted = false;
+      const Line line = read_line();
+      if (line.interrupted) {
+        fmt::print(stderr, "\n");
+        continue;
+      }
+      if (!line.text) break;
+      if (line.text->empty()) continue;
+      if (*line.text == "/reset") {
+        reset();
+        continue;
+      }
+      try {
+        turn(*line.text);
+      } catch (const Error& error) {
+        fmt::print(stderr, "braid: {}\n", error.message());
+        messages_.erase(messages_.size() - 1);
+      }
+    }
+  }
+
+ private:
+  struct Line {
+    std::optional<std::string> text;
+    bool interrupted = false;
+  };
+  // A line of standard input without its end; none at the end of the input.
+  Line read_line() {
+    while (true) {
+      if (const size_t end = input_.find('\n'); end != std::string::npos) {
+        Line line{.text = input_.substr(0, end)};
+        input_.erase(0, end + 1);
+        return line;
+      }
+      char buffer[4096];
+      const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) return {.interrupted = true};
+      if (count <= 0) {
+        if (input_.empty()) return {};
+        return {.text = std::exchange(input_, {})};
+      }
+      input_.append(buffer, static_cast<size_t>(count));
+    }
+  }
+
+  void reset() {
+    messages_ = Json::array();
+    if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
+    answerer_.forget();
+  }
+
+  void turn(const std::string& text) {
+    messages_.push_back({{"role", "user"}, {"content", text}});
+    ChatInput input{.messages = messages_, .special_tokens = special_tokens(*model_.tokenizer)};
+    if (!options_.think.empty()) input.variables["enable_thinking"] = options_.think == "on";
+    const Answer given = answer(render_chat(*model_.chat_template, input));
+    messages_.push_back({{"role", "assistant"}, {"content", given.text}});
+    if (!given.reasoning.empty()) messages_.back()["reasoning_content"] = given.reasoning;
+  }
+
+  Answer answer(const std::string& prompt) {
+    Printer printer;
+    Answer out = answerer_.ask(
+        prompt, [&](std::string_view text, bool reasoning) { printer.show(text, reasoning); }, interrupted);
+    printer.finish();
+    print_ending(out, model_);
+    if (options_.stats) print_stats(out);
+    return out;
+  }
+
+  const Options& options_;
+  const OpenModel& model_;
+  Answerer answerer_;
+  Json messages_;
+  std::string input_;
+};
+
+void run(const Options& options) {
+  const OpenModel model = open_model(options.open);
+  catch_interrupts();
+  Session session(options, model);
+  if (!options.file.empty()) {
+    session.once(read_text(options.file));
+  } else if (options.prompt) {
+    session.once(*options.prompt == "-" ? read_text("-") : *options.prompt);
+  } else {
+    session.chat();
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "answer once, or chat when no prompt is given");
+  add_model_options(*command, options->open);
+  auto* prompt = command->add_option("PROMPT", options->prompt, "the question; -: from standard input; none: chat");
+  command->add_option("--file", options->file, "read the prompt from a file; -: from standard input")->excludes(prompt);
+  command->add_option("--system", options->system, "what the model is told before the conversation");
+  command->add_option("--think", options->think, "on or off, where the template knows it")
+      ->check(CLI::IsMember({"on", "off"}));
+  command->add_flag("--raw", options->raw, "complete the prompt as it is, without the chat template");
+  command->add_flag("--stats", options->stats, "tokens per second on standard error");
+  add_sampling_options(*command, options->sampling);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,220 @@
+// What must hold of any model on any executor: pieces give what the whole gives, a batch what each row gives alone,
+// moved and forked sequences what the others give, and executors what the reference gives. Defects planted on purpose
+// have to be caught. SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "common/rig.h"
+#include "common/saboteur.h"
+#include "cpu/executor.h"
+#include "engine/layerwise.h"
+#include "reference/executor.h"
+
+namespace braid::tests {
+namespace {
+
+// On the reference every row is computed by itself, so every relation holds bit for bit. The CPU executor advances
+// recurrent state by chunks or by single tokens, whose results differ in the last bits, and a random recurrent model
+// magnifies them: its bound is the one of the reference cases (goldens), which were drawn alike.
+struct Subject {
+  std::string name;
+  std::function<std::unique_ptr<Executor>()> make;
+  double pieces;     // between computations in different pieces
+  double reference;  // from the reference executor; negative: held branch by branch instead
+};
+
+constexpr double kMagnified = 1e-4;
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> out{{"reference", make_reference_executor, 0.0, 0.0}};
+  using Instructions = CpuOptions::Instructions;
+  for (const auto& [name, instructions] :
+       {std::pair{"avx2", Instructions::Avx2}, std::pair{"avx512", Instructions::Avx512}}) {
+    for (const bool fast : {false, true}) {
+      const CpuOptions options{.threads = 2, .fast = fast, .instructions = instructions};
+      try {
+        make_cpu_executor(options);
+      } catch (const Error&) {
+        continue;  // this machine lacks the instructions
+      }
+      out.push_back({fmt::format("cpu {} {}", name, fast ? "fast" : "f32"),
+                     [options] { return make_cpu_executor(options); }, fast ? 8 * 0x1p-9 : kMagnified,
+                     fast ? -1.0 : kMagnified});
+    }
+  }
+  return out;
+}
+
+// Cuts `tokens` into random pieces.
+std::vector<std::vector<int32_t>> pieces(const std::vector<int32_t>& tokens, uint64_t seed, int64_t longest) {
+  std::vector<std::vector<int32_t>> out;
+  for (size_t at = 0; at < tokens.size();) {
+    const auto count =
+        std::min(tokens.size() - at, 1 + static_cast<size_t>(uniform(seed, at, 3) * static_cast<float>(longest)));
+    out.emplace_back(tokens.begin() + static_cast<int64_t>(at), tokens.begin() + static_cast<int64_t>(at + count));
+    at += count;
+  }
+  return out;
+}
+
+Logits fed(Rig& rig, size_t sequence, const std::vector<std::vector<int32_t>>& parts) {
+  Logits out;
+  for (const auto& part : parts) {
+    const Logits rows = rig.feed(sequence, part);
+    out.insert(out.end(), rows.begin(), rows.end());
+  }
+  return out;
+}
+
+// Each relation names what broke, or nothing.
+using Broken = std::optional<std::string>;
+
+Broken differ(const std::string& relation, const Logits& ours, const Logits& theirs,
+              std::pair<int64_t, double> width_and_bound) {
+  const double error = row_error(ours, theirs, width_and_bound.first);
+  if (error <= width_and_bound.second) return std::nullopt;
+  return fmt::format("{}: error {:.2e}, bound {:.2e}", relation, error, width_and_bound.second);
+}
+
+Broken pieces_equal_whole(Rig& rig, uint64_t seed, double bound) {
+  const int64_t width = rig.spec().vocabulary, length = 1 + static_cast<int64_t>(uniform(seed, 0, 1) * 200);
+  const std::vector<int32_t> tokens = random_tokens(seed, length, width);
+  const Logits whole = rig.feed(rig.start(), tokens);
+  if (auto broken = differ("pieces = whole", fed(rig, rig.start(), pieces(tokens, seed, 90)), whole, {width, bound}))
+    return broken;
+  const std::vector<int32_t> first(tokens.begin(), tokens.begin() + std::min<int64_t>(length, 70));
+  const Logits start(whole.begin(), whole.begin() + std::ssize(first) * width);
+  return differ("token by token = whole", fed(rig, rig.start(), pieces(first, seed, 0)), start, {width, bound});
+}
+
+Broken batch_equals_alone(Rig& rig, uint64_t seed) {
+  const int64_t width = rig.spec().vocabulary;
+  std::vector<std::pair<size_t, std::vector<int32_t>>> first, second;
+  std::vector<Logits> alone;
+  for (uint64_t i = 0; i < 3; ++i) {
+    const auto a = random_tokens(seed + i, 1 + static_cast<int64_t>(uniform(seed, i, 2) * 70), width);
+    const auto b = random_tokens(seed + 9 + i, i == 1 ? 1 : 1 + static_cast<int64_t>(uniform(seed, i, 4) * 20), width);
+    const size_t sequence = rig.start();
+    alone.push_back(fed(rig, sequence, {a, b}));
+    first.emplace_back(0, a);
+    second.emplace_back(0, b);
+  }
+  for (size_t i = 0; i < first.size(); ++i) first[i].first = second[i].first = rig.start();
+  const std::vector<Logits> together = rig.feed(first), later = rig.feed(second);
+  for (size_t i = 0; i < first.size(); ++i) {
+    Logits both = together[i];
+    both.insert(both.end(), later[i].begin(), later[i].end());
+    // The same pieces in the same order: neighbours change nothing, not even the last bit.
+    if (auto broken = differ("batch = alone", both, alone[i], {width, 0.0})) return broken;
+  }
+  return std::nullopt;
+}
+
+Broken moved_equals_stayed(Rig& rig, uint64_t seed) {
+  const int64_t width = rig.spec().vocabulary;
+  const auto before = random_tokens(seed, 1 + static_cast<int64_t>(uniform(seed, 1, 5) * 80), width),
+             after = random_tokens(seed + 1, 9, width);
+  const size_t stays = rig.start(), moves = rig.start();
+  rig.feed(stays, before);
+  rig.feed(moves, before);
+  const size_t fork = rig.fork(stays);
+  rig.move(moves);
+  const Logits expected = rig.feed(stays, after);
+  if (auto broken = differ("moved = stayed", rig.feed(moves, after), expected, {width, 0.0})) return broken;
+  if (auto broken = differ("forked = stayed", rig.feed(fork, after), expected, {width, 0.0})) return broken;
+  rig.check_integrity();
+  return std::nullopt;
+}
+
+Broken drafts_in_pieces_equal_whole(Rig& rig, uint64_t seed, double bound) {
+  if (!rig.spec().drafter) return std::nullopt;
+  const int64_t width = rig.spec().vocabulary;
+  const auto tokens = random_tokens(seed, 40, width), next = random_tokens(seed + 1, 40, width);
+  const Logits whole = rig.feed_draft(rig.start(), tokens, next);
+  const size_t sequence = rig.start();
+  Logits parts;
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 18}, {18, 40}}) {
+    const Logits rows = rig.feed_draft(sequence, {tokens.begin() + from, tokens.begin() + to},
+                                       {next.begin() + from, next.begin() + to});
+    parts.insert(parts.end(), rows.begin(), rows.end());
+  }
+  return differ("drafts in pieces = whole", parts, whole, {width, bound});
+}
+
+using MakeExecutor = std::function<std::unique_ptr<Executor>()>;
+
+Broken every_relation(uint64_t seed, bool real_heads, const Subject& subject) {
+  const auto executor = subject.make();
+  const auto with_rig = [&](const std::function<Broken(Rig&)>& relation) {
+    Rig rig(seed, real_heads, *executor);
+    return relation(rig);
+  };
+  if (auto broken = with_rig([&](Rig& rig) { return pieces_equal_whole(rig, seed, subject.pieces); })) return broken;
+  if (auto broken = with_rig([&](Rig& rig) { return batch_equals_alone(rig, seed); })) return broken;
+  if (auto broken = with_rig([&](Rig& rig) { return moved_equals_stayed(rig, seed); })) return broken;
+  return with_rig([&](Rig& rig) { return drafts_in_pieces_equal_whole(rig, seed, subject.pieces); });
+}
+
+// The whole model where rounding allows a statement, else branch by branch.
+Broken equals_reference(uint64_t seed, bool real_heads, const Subject& subject) {
+  const auto reference = make_reference_executor(), executor = subject.make();
+  Rig trusted(seed, real_heads, *reference), rig(seed, real_heads, *executor);
+  const int64_t width = rig.spec().vocabulary;
+  const auto tokens = random_tokens(seed, 100, width);
+  if (subject.reference >= 0)
+    return differ("equals the reference", rig.feed(rig.start(), tokens), trusted.feed(trusted.start(), tokens),
+                  {width, subject.reference});
+  for (const BranchError& error : compare_branches(trusted.loaded(), rig.loaded(), tokens, 37))
+    if (!(error.output <= 8 * 0x1p-9 && error.state <= 8 * 0x1p-9))
+      return fmt::format("layer {} {}: output {:.2e}, state {:.2e}", error.layer, error.part, error.output,
+                         error.state);
+  return std::nullopt;
+}
+
+constexpr uint64_t kSmallModels = 270, kRealModels = 30;
+
+class Relations : public testing::TestWithParam<int> {};
+
+TEST_P(Relations, HoldForRandomModels) {
+  const std::vector<Subject> all = subjects();
+  const int group = GetParam(), groups = 6;
+  for (uint64_t seed = static_cast<uint64_t>(group); seed < kSmallModels + kRealModels; seed += groups) {
+    const bool real_heads = seed >= kSmallModels;
+    // Every model on the reference, and on one of the others in turn.
+    std::vector<Subject> chosen{all[0]};
+    if (all.size() > 1) chosen.push_back(all[1 + seed / groups % (all.size() - 1)]);
+    for (const Subject& subject : chosen) {
+      const Broken broken = every_relation(seed, real_heads, subject);
+      ASSERT_FALSE(broken) << "model " << seed << " on " << subject.name << ": " << *broken;
+      if (subject.name == "reference") continue;
+      const Broken differs = equals_reference(seed, real_heads, subject);
+      ASSERT_FALSE(differs) << "model " << seed << " on " << subject.name << ": " << *differs;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Relations, testing::Range(0, 6));
+
+// Each defect is planted into the reference executor; some model's relation must break because of it.
+TEST(Relations, PlantedDefectsAreCaught) {
+  for (const Defect defect : kDefects) {
+    std::string caught;
+    for (uint64_t seed = 0; seed < 40 && caught.empty(); ++seed) {
+      const Subject subject{
+          "sabotaged", [defect] { return std::make_unique<Saboteur>(make_reference_executor(), defect); }, 0.0, 0.0};
+      if (const Broken broken = every_relation(seed, false, subject))
+        caught = fmt::format("model {}: {}", seed, *broken);
+    }
+    EXPECT_FALSE(caught.empty()) << "nobody noticed: " << name_of(defect);
+    fmt::print("{}: caught by {}\n", name_of(defect), caught);
+  }
+}
+
+}  // namespace
+}  // namespace braid::tests
