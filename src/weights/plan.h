@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/json.h"
@@ -101,8 +101,8 @@ class WeightPlan {
   Quantization quantization_;
   std::vector<PlannedMatrix> matrices_;
   std::vector<PlannedVector> vectors_;
-  std::map<std::string, int> known_;  // what was asked for, spelled out, to its index
-  std::set<std::string> claimed_;     // tensors claimed or left out
+  std::unordered_map<std::string, int> known_;  // what was asked for, spelled out, to its index
+  std::unordered_set<std::string> claimed_;     // tensors claimed or left out
 };
 
 }  // namespace braid

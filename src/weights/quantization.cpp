@@ -83,10 +83,13 @@ bool names_module(const std::string& entry, const std::string& module) {
 
 bool is_float(DType type) { return type == DType::F32 || type == DType::BF16 || type == DType::F16; }
 
+// How many blocks cover `count` rows or columns; `count` may be as large as the type allows.
+int64_t blocks_of(int64_t count, int64_t block) { return count / block + (count % block != 0 ? 1 : 0); }
+
 // How many rows (or columns) a block has, when `count` of them make `blocks` blocks. 0: no block size explains it.
 int64_t block_size(int64_t count, int64_t blocks) {
   if (blocks < 1) return 0;
-  if ((count + kUsualBlock - 1) / kUsualBlock == blocks) return kUsualBlock;
+  if (blocks_of(count, kUsualBlock) == blocks) return kUsualBlock;
   return count % blocks == 0 && count / blocks <= kLargestBlock ? count / blocks : 0;
 }
 
@@ -106,8 +109,8 @@ Fp8Block block_of(const StoredMatrix& matrix, const Quantization& quantization) 
   std::vector<int64_t> expected = matrix.weight->shape;
   if (expected.size() >= 2) {
     int64_t& rows = expected[expected.size() - 2];
-    rows = (rows + block.block_rows - 1) / block.block_rows;
-    expected.back() = (expected.back() + block.block_columns - 1) / block.block_columns;
+    rows = blocks_of(rows, block.block_rows);
+    expected.back() = blocks_of(expected.back(), block.block_columns);
   }
   if (!same_rank || grid != expected)
     fail("{}: scale grid for {} in blocks of {} x {}: expected {}, found {}", printable(matrix.scales->name),

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <set>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -119,6 +119,43 @@ void read_metadata(const nlohmann::json& entry, std::map<std::string, std::strin
   }
 }
 
+// Refuses nesting deeper than `depth` and keys that an object has twice.
+class FlatCheck : public nlohmann::json::json_sax_t {
+ public:
+  explicit FlatCheck(int depth) : depth_(static_cast<size_t>(depth)) {}
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second) fail("'{}' is there twice", printable(name));
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) override {
+    fail("not valid JSON: {}", printable(error.what()));
+  }
+
+ private:
+  bool open() {
+    if (keys_.size() == depth_) fail("nested deeper than {} levels", depth_);
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+  size_t depth_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of the open objects; empty for arrays
+};
+
 }  // namespace
 
 int64_t StoredTensor::elements() const { return std::ssize(bytes) / size_of(dtype); }
@@ -141,20 +178,11 @@ nlohmann::json parse_flat_json(std::string_view text, int depth) {
   // The parser would take a zero byte for the end of the text.
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
     fail("not valid JSON: byte {} is zero", zero);
-  using Event = nlohmann::json::parse_event_t;
-  std::vector<std::set<std::string>> keys(static_cast<size_t>(depth) + 1);  // of the open objects, by level
-  const auto watch = [&](int level, Event event, nlohmann::json& value) {
-    if (event == Event::object_start || event == Event::array_start) {
-      if (level >= depth) fail("nested deeper than {} levels", depth);
-      keys[static_cast<size_t>(level) + 1].clear();
-    } else if (event == Event::key) {
-      if (!keys[static_cast<size_t>(level)].insert(value.get<std::string>()).second)
-        fail("'{}' is there twice", printable(value.get_ref<const std::string&>()));
-    }
-    return true;
-  };
   try {
-    return nlohmann::json::parse(text, watch);
+    // A pass of its own, because the library's parser with a callback takes time quadratic in the number of keys.
+    FlatCheck check(depth);
+    nlohmann::json::sax_parse(text, &check);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     fail("not valid JSON: {}", printable(error.what()));
   }
