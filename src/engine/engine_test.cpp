@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "engine/tiny_model_test.h"
+#include "reference/executor.h"
 
 namespace braid {
 namespace {
@@ -87,7 +88,7 @@ class EngineTest : public ::testing::Test {
     EXPECT_EQ(found.logprobs, expected.logprobs);
   }
 
-  TinyModel model_;
+  TinyModel model_{make_reference_executor()};
   std::map<RequestId, Answer> answers_;
 };
 

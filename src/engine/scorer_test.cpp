@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "engine/tiny_model_test.h"
+#include "reference/executor.h"
 
 namespace braid {
 namespace {
@@ -52,7 +53,7 @@ class ScorerTest : public ::testing::Test {
     return positions;
   }
 
-  TinyModel model_;
+  TinyModel model_{make_reference_executor()};
 };
 
 TEST_F(ScorerTest, ChunksAndNeighboursChangeNothing) {

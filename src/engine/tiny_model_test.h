@@ -1,4 +1,4 @@
-// A small hybrid model with random weights on the reference executor, for the tests of this folder.
+// A small hybrid model with random weights for the tests of this folder.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "engine/step_runner.h"
-#include "reference/executor.h"
 #include "weights/plan.h"
 #include "weights/table.h"
 
@@ -21,7 +20,7 @@ namespace braid {
 struct TinyModel {
   static constexpr int64_t kWidth = 24, kVocabulary = 50;
 
-  explicit TinyModel(uint64_t seed = 1) : executor(make_reference_executor()) {
+  explicit TinyModel(std::unique_ptr<Executor> runs) : executor(std::move(runs)) {
     WeightPlan plan(nullptr, Json{{"dtype", "float32"}});
     spec = {.family = "tiny", .width = kWidth, .vocabulary = kVocabulary, .layers = 4, .context = 1000};
     spec.embedding.table = plan.matrix("embed", kVocabulary, kWidth);
@@ -40,7 +39,7 @@ struct TinyModel {
     spec.drafter->branches = {{.norm = norm(plan, "draft.norm"), .part = attention(plan, "draft.")}};
     spec.drafter->final_norm = norm(plan, "draft.final_norm");
     claim_state(spec, executor->cache_type());
-    weights = random_weights(plan, *executor, seed);
+    weights = random_weights(plan, *executor, 1);
   }
 
   LoadedModel loaded() const { return {.executor = *executor, .spec = spec, .weights = weights}; }
