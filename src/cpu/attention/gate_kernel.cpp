@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/dispatch/functions.h"
 #include "cpu/memory/elements.h"
+#include "cpu/memory/pieces.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
@@ -36,13 +37,7 @@ auto row_function(DType gate) {
 void gate_by(const GateBy& op, const Share& share) {
   const auto run_row =
       op.x.dtype == DType::BF16 ? row_function<uint16_t>(op.gate.dtype) : row_function<float>(op.gate.dtype);
-  const int64_t rows = op.x.size(0), width = op.x.size(1) * op.x.size(2);
-  const int64_t step = width >= kPiece ? 1 : kPiece / (width > 0 ? width : 1);
-  const int64_t pieces = (rows + step - 1) / step;
-  for (int64_t piece = share.take(pieces); piece >= 0; piece = share.take(pieces)) {
-    const int64_t end = rows < (piece + 1) * step ? rows : (piece + 1) * step;
-    for (int64_t row = piece * step; row < end; ++row) run_row(op, row);
-  }
+  for_rows(share, op.x.size(0), op.x.size(1) * op.x.size(2), kPiece, [&](int64_t row) { run_row(op, row); });
 }
 
 }  // namespace braid::cpu::BRAID_ISA

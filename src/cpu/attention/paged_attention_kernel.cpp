@@ -76,7 +76,7 @@ int64_t lay_out(const PagedAttention& op, const Cut& cut, float* base, Buffers& 
     return at;
   };
   block.q = take(rows * block.stride);
-  block.columns = take(round_up(block.size, kLanes) * kKeys);
+  block.columns = take(round_up(block.size, 2 * kLanes) * kTileColumns);
   block.scores = take(rows * kScoreStride);
   for (SoftmaxState* state : {&block.state, &buffers.total})
     state->largest = take(rows), state->sum = take(rows), state->values = take(rows * block.stride);

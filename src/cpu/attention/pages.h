@@ -22,6 +22,32 @@ struct HeadPages {
   }
 };
 
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+};
+
+inline KeyRange common(KeyRange a, KeyRange b) {
+  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
+// Positions [first, first + count) lie in one page, the first one at `offset`.
+struct PageRun {
+  int64_t first, count, offset;
+};
+
+// Cuts the positions of `range` at the borders of pages; returns the number of runs, at most one a position.
+inline int find_runs(const HeadPages& head, KeyRange range, PageRun* runs) {
+  int count = 0;
+  for (int64_t position = range.begin; position < range.end;) {
+    const int64_t left_of_page = head.page_size() - position % head.page_size();
+    const int64_t left = range.end - position;
+    runs[count] = {position, left < left_of_page ? left : left_of_page, head.offset(position)};
+    position += runs[count++].count;
+  }
+  return count;
+}
+
 inline int64_t sequence_of(const Rows& rows, int64_t row) {
   const int32_t* starts = rows.starts.as<int32_t>();
   int64_t low = 0, high = rows.sequences;  // starts[low] <= row < starts[high]

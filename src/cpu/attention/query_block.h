@@ -19,15 +19,6 @@ namespace braid::cpu::BRAID_ISA {
 constexpr int64_t kKeys = 64;
 constexpr int64_t kScoreStride = kKeys + 16;
 
-struct KeyRange {
-  int64_t begin = 0, end = 0;
-  int64_t count() const { return end - begin; }
-};
-
-inline KeyRange common(KeyRange a, KeyRange b) {
-  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
-}
-
 // Softmax so far of each row: largest score, sum of e^(score - largest), and the values weighted alike. No key yet:
 // -infinity, 0, 0.
 struct SoftmaxState {
@@ -43,7 +34,7 @@ struct QueryBlock {
   int64_t heads = 0;                    // query heads of each position: row i stands at position + i div heads
   int64_t window = 0;
   float* q = nullptr;        // [rows, stride], times the softmax scale
-  float* columns = nullptr;  // [size up to whole vectors, kKeys]: keys transposed
+  float* columns = nullptr;  // [size up to whole pairs of vectors, kTileColumns]: keys transposed
   float* scores = nullptr;   // [rows, kScoreStride]
   SoftmaxState state;
 
@@ -63,35 +54,58 @@ BRAID_INLINE void for_tiles(int64_t rows, Run run) {
   for (; row < rows; ++row) run.template operator()<1>(row);
 }
 
-// Keys [range) of the kKeys from `start` on as columns.
-template <typename T>
-void transpose_keys(const QueryBlock& block, int64_t start, KeyRange range) {
-  const T* data = block.keys.pages->as<T>();
-  for (int64_t group = (range.begin - start) / kLanes * kLanes; start + group < range.end; group += kLanes) {
-    const T* keys[kLanes];
-    for (int j = 0; j < kLanes; ++j) {
-      const int64_t position = start + group + j;
-      keys[j] = position >= range.begin && position < range.end ? data + block.keys.offset(position) : nullptr;
-    }
-    for (int64_t d = 0; d < block.size; d += kLanes) {
-      Vec square[kLanes];
+// Features of kLanes keys as columns.
+inline void transpose_group(const QueryBlock& block, const float* const* keys, float* columns) {
+  for (int64_t d = 0; d < block.size; d += kLanes) {
+    Vec square[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) square[j] = keys[j] != nullptr ? load_as(keys[j] + d, block.size - d) : zero();
-      transpose(square);
+    for (int j = 0; j < kLanes; ++j) square[j] = keys[j] != nullptr ? load_as(keys[j] + d, block.size - d) : zero();
+    transpose(square);
 #pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) store(block.columns + (d + i) * kKeys + group, square[i]);
+    for (int i = 0; i < kLanes; ++i) store(columns + (d + i) * kTileColumns, square[i]);
+  }
+}
+// Pairs of bf16 move as one lane, and are taken apart at the end.
+inline void transpose_group(const QueryBlock& block, const uint16_t* const* keys, float* columns) {
+  for (int64_t d = 0; d < block.size; d += 2 * kLanes) {
+    Vec square[kLanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) square[j] = keys[j] != nullptr ? load_pairs(keys[j] + d, block.size - d) : zero();
+    transpose(square);
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      const Ints pairs = bits_of(square[i]);
+      store(columns + (d + 2 * i) * kTileColumns, from_bits(shift_left<16>(pairs)));
+      store(columns + (d + 2 * i + 1) * kTileColumns,
+            from_bits(and_ints(pairs, splat_int(static_cast<int32_t>(0xFFFF0000)))));
     }
   }
 }
 
-// scores[i, j] = q_i . key_j for the tiles of columns that hold [range).
-inline void multiply_queries(const QueryBlock& block, int64_t start, KeyRange range) {
+// Where the keys or values of at most kKeys positions lie.
+struct BlockRuns {
+  PageRun runs[kKeys];
+  int count = 0;
+
+  BlockRuns(const HeadPages& head, KeyRange range) { count = find_runs(head, range, runs); }
+};
+
+// scores[i, j] = q_i . key_j for the keys [range) of the kKeys from `start` on, a tile of keys at a time.
+template <typename T>
+void score_keys(const QueryBlock& block, int64_t start, KeyRange range) {
+  const BlockRuns found(block.keys, range);
+  const T* keys[kKeys] = {};  // null where a key is not seen
+  for (const PageRun* run = found.runs; run < found.runs + found.count; ++run)
+    for (int64_t j = 0; j < run->count; ++j)
+      keys[run->first - start + j] = block.keys.pages->as<T>() + run->offset + j * block.keys.pages->stride(1);
   for (int64_t c = (range.begin - start) / kTileColumns * kTileColumns; start + c < range.end; c += kTileColumns) {
+    for (int64_t group = 0; group < kTileColumns; group += kLanes)
+      transpose_group(block, keys + c + group, block.columns + group);
     for_tiles(block.rows(), [&]<int kRows>(int64_t row) {
       Tile<kRows> tile;
       tile.clear();
-      tile.add_product({block.q + row * block.stride, block.stride, 1}, RightOperand<float>{block.columns + c, kKeys},
-                       block.size);
+      tile.add_product({block.q + row * block.stride, block.stride, 1},
+                       RightOperand<float>{block.columns, kTileColumns}, block.size);
       tile.store_to(block.scores + row * kScoreStride + c, kScoreStride);
     });
   }
@@ -124,25 +138,24 @@ inline void take_scores(const QueryBlock& block, int64_t row, KeyRange range) {
   block.state.sum[row] += sum(total);
 }
 
-// state.values[i] += sum over [range) of share_ij value_j for `rows` rows from `first` on.
+// state.values[i] += sum over [range) of share_ij value_j for the rows [rows).
 template <typename T>
-void add_values(const QueryBlock& block, KeyRange rows, int64_t start, KeyRange range) {
+void add_values(const QueryBlock& block, const BlockRuns& values, KeyRange rows, KeyRange range) {
   const T* data = block.values.pages->as<T>();
-  const int64_t page_size = block.values.page_size(), stride = block.values.pages->stride(1);
+  const int64_t stride = block.values.pages->stride(1);
   for (int64_t c = 0; c < block.size; c += kTileColumns) {
     for_tiles(rows.count(), [&]<int kRows>(int64_t offset) {
       const int64_t row = rows.begin + offset;
-      float* values = block.state.values + row * block.stride + c;
+      float* sums = block.state.values + row * block.stride + c;
       Tile<kRows> tile;
-      tile.load_from(values, block.stride);
-      for (int64_t j = range.begin; j < range.end;) {
-        const int64_t page_end = (j / page_size + 1) * page_size;
-        const int64_t count = (page_end < range.end ? page_end : range.end) - j;
-        tile.add_product({block.scores + row * kScoreStride + j - start, kScoreStride, 1},
-                         RightOperand<T>{data + block.values.offset(j) + c, stride, block.size - c}, count);
-        j += count;
+      tile.load_from(sums, block.stride);
+      for (const PageRun* run = values.runs; run < values.runs + values.count; ++run) {
+        const KeyRange here = common(range, {run->first, run->first + run->count});
+        const T* from = data + run->offset + (here.begin - run->first) * stride + c;
+        tile.add_product({block.scores + row * kScoreStride + here.begin % kKeys, kScoreStride, 1},
+                         RightOperand<T>{from, stride, block.size - c}, here.count());
       }
-      tile.store_to(values, block.stride);
+      tile.store_to(sums, block.stride);
     });
   }
 }
@@ -157,21 +170,21 @@ void attend(const QueryBlock& block, KeyRange range) {
   const KeyRange all = common(range, block.seen());
   for (int64_t start = all.begin / kKeys * kKeys; start < all.end; start += kKeys) {
     const KeyRange here = common(all, {start, start + kKeys});
-    transpose_keys<T>(block, start, here);
-    multiply_queries(block, start, here);
+    score_keys<T>(block, start, here);
     for (int64_t i = 0; i < block.positions; ++i) {
       const KeyRange seen = common(here, block.seen_from(block.position + i));
       for (int64_t h = 0; h < block.heads && seen.count() > 0; ++h)
         take_scores(block, i * block.heads + h, {seen.begin - start, seen.end - start});
     }
+    const BlockRuns values(block.values, here);
     const KeyRange first = block.seen_from(block.position),
                    last = block.seen_from(block.position + block.positions - 1);
     if (last.begin <= here.begin && first.end >= here.end) {
-      add_values<T>(block, {0, block.rows()}, start, here);
+      add_values<T>(block, values, {0, block.rows()}, here);
       continue;
     }
     for (int64_t i = 0; i < block.positions; ++i)
-      add_values<T>(block, {i * block.heads, (i + 1) * block.heads}, start,
+      add_values<T>(block, values, {i * block.heads, (i + 1) * block.heads},
                     common(here, block.seen_from(block.position + i)));
   }
 }

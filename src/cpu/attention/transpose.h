@@ -1,4 +1,4 @@
-// Transposing a square block of floats in registers.
+// Transposing a square block of 32-bit numbers in registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,5 +67,13 @@ BRAID_INLINE void transpose(Vec (&rows)[kLanes]) {
 }
 
 #endif
+
+// The first `count` of 2 * kLanes numbers of 16 bits, two a lane; the others are zero.
+BRAID_INLINE Vec load_pairs(const uint16_t* from, int64_t count) {
+  if (count >= 2 * kLanes) return load(reinterpret_cast<const float*>(from));
+  alignas(64) uint16_t part[2 * kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) part[i] = from[i];
+  return load(reinterpret_cast<const float*>(part));
+}
 
 }  // namespace braid::cpu::BRAID_ISA

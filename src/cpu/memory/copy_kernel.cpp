@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/dispatch/functions.h"
 #include "cpu/memory/elements.h"
+#include "cpu/memory/pieces.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
@@ -59,9 +60,6 @@ int64_t count_of(const Tensor& tensor) {
 int64_t pieces_of(int64_t count, int64_t piece) { return (count + piece - 1) / piece; }
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Rows that make a piece of work.
-int64_t rows_a_piece(int64_t width) { return width >= kPiece ? 1 : kPiece / (width > 0 ? width : 1); }
-
 }  // namespace
 
 void copy(const Copy& op, const Share& share) {
@@ -75,19 +73,17 @@ void copy(const Copy& op, const Share& share) {
     }
     return;
   }
-  const int64_t width = op.x.width(), rows = elements / width, step = rows_a_piece(width);
-  const int64_t pieces = pieces_of(rows, step);
-  for (int64_t piece = share.take(pieces); piece >= 0; piece = share.take(pieces))
-    for (int64_t row = piece * step; row < smaller(rows, (piece + 1) * step); ++row)
-      copy_piece(op.out, op.x, {row_offset(op.x, row), row_offset(op.out, row), width});
+  const int64_t width = op.x.width();
+  for_rows(share, elements / width, width, kPiece, [&](int64_t row) {
+    copy_piece(op.out, op.x, {row_offset(op.x, row), row_offset(op.out, row), width});
+  });
 }
 
 void gather(const Gather& op, const Share& share) {
-  const int64_t width = op.x.width(), rows = op.out.rows(), step = rows_a_piece(width);
-  const int64_t pieces = pieces_of(rows, step);
-  for (int64_t piece = share.take(pieces); piece >= 0; piece = share.take(pieces))
-    for (int64_t row = piece * step; row < smaller(rows, (piece + 1) * step); ++row)
-      copy_piece(op.out, op.x, {op.index.as<int32_t>()[row] * op.x.stride(0), row * op.out.stride(0), width});
+  const int64_t width = op.x.width();
+  for_rows(share, op.out.rows(), width, kPiece, [&](int64_t row) {
+    copy_piece(op.out, op.x, {op.index.as<int32_t>()[row] * op.x.stride(0), row * op.out.stride(0), width});
+  });
 }
 
 void fill(const Fill& op, const Share& share) {

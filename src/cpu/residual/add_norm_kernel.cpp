@@ -4,6 +4,7 @@
 
 #include "cpu/dispatch/functions.h"
 #include "cpu/memory/elements.h"
+#include "cpu/memory/pieces.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
@@ -17,12 +18,12 @@ float add_row(Stream* stream, const Added* add, int64_t width) {
   for (int64_t i = 0; i < width; i += kLanes) {
     Vec x = load_as(stream + i, width - i);
     if (add != nullptr) {
-      store_as(stream + i, x + load_as(add + i, width - i), width - i);
-      x = load_as(stream + i, width - i);
+      x = x + load_as(add + i, width - i);
+      store_as(stream + i, x, width - i);
+      if (sizeof(Stream) < sizeof(float)) x = load_as(stream + i, width - i);
     }
-    odd = fma(x, x, odd);
-    const Vec swap = even;
-    even = odd, odd = swap;
+    const Vec next = fma(x, x, odd);
+    odd = even, even = next;
   }
   return sum(even + odd);
 }
@@ -62,13 +63,7 @@ auto row_function(DType add, DType out) {
 void add_norm(const AddNorm& op, const Share& share) {
   const auto run_row = op.stream.dtype == DType::BF16 ? row_function<uint16_t>(op.add.dtype, op.out.dtype)
                                                       : row_function<float>(op.add.dtype, op.out.dtype);
-  const int64_t rows = op.stream.rows(), width = op.stream.width();
-  const int64_t step = width >= kPiece ? 1 : kPiece / (width > 0 ? width : 1);
-  const int64_t pieces = (rows + step - 1) / step;
-  for (int64_t piece = share.take(pieces); piece >= 0; piece = share.take(pieces)) {
-    const int64_t end = rows < (piece + 1) * step ? rows : (piece + 1) * step;
-    for (int64_t row = piece * step; row < end; ++row) run_row(op, row);
-  }
+  for_rows(share, op.stream.rows(), op.stream.width(), kPiece, [&](int64_t row) { run_row(op, row); });
 }
 
 }  // namespace braid::cpu::BRAID_ISA
