@@ -57,16 +57,6 @@ void read_block(const Json& stored, Quantization& out) {
   out.block = Fp8Block{stored[0].get<int>(), stored[1].get<int>()};
 }
 
-void read_exempt(const Json& settings, const char* key, std::vector<std::string>& out) {
-  const auto list = settings.find(key);
-  if (list == settings.end() || list->is_null()) return;
-  if (!list->is_array()) fail("config.json: quantization_config.{}: expected a list", key);
-  for (const Json& name : *list) {
-    if (!name.is_string()) fail("config.json: quantization_config.{}: expected a list of names", key);
-    out.push_back(name.get<std::string>());
-  }
-}
-
 std::string without_text_level(std::string name) {
   constexpr std::string_view kLevel = "language_model.";
   for (size_t at = name.find(kLevel); at != std::string::npos; at = name.find(kLevel, at))
@@ -77,8 +67,21 @@ std::string without_text_level(std::string name) {
   return name;
 }
 
-bool names_module(const std::string& entry, const std::string& module) {
-  return module == entry || module.starts_with(entry + ".") || module.ends_with("." + entry);
+void read_exempt(const Json& settings, const char* key, std::vector<std::string>& out) {
+  const auto list = settings.find(key);
+  if (list == settings.end() || list->is_null()) return;
+  if (!list->is_array()) fail("config.json: quantization_config.{}: expected a list", key);
+  for (const Json& name : *list) {
+    if (!name.is_string()) fail("config.json: quantization_config.{}: expected a list of names", key);
+    out.push_back(without_text_level(name.get<std::string>()));
+  }
+}
+
+bool names_module(std::string_view entry, std::string_view module) {
+  if (module.size() <= entry.size()) return module == entry;
+  const size_t rest = module.size() - entry.size();
+  return (module.starts_with(entry) && module[entry.size()] == '.') ||
+         (module.ends_with(entry) && module[rest - 1] == '.');
 }
 
 bool is_float(DType type) { return type == DType::F32 || type == DType::BF16 || type == DType::F16; }
@@ -159,7 +162,7 @@ Format Quantization::expected(const std::string& module) const {
   const std::string last = name.substr(name.rfind('.') + 1);
   if (last == "lm_head" || last.starts_with("embed")) return plain;
   for (const std::string& entry : exempt)
-    if (names_module(without_text_level(entry), name)) return plain;
+    if (names_module(entry, name)) return plain;
   return block.value_or(Fp8Block{});
 }
 

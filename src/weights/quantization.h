@@ -20,7 +20,7 @@ struct Quantization {
   bool fp8 = false;
   std::optional<Fp8Block> block;    // weight_block_size
   bool power_scales = false;        // scale_fmt ue8m0: scales in bytes are 2^(b - 127)
-  std::vector<std::string> exempt;  // modules_to_not_convert, ignored_layers
+  std::vector<std::string> exempt;  // modules_to_not_convert, ignored_layers, without a "language_model" level
 
   // How a module is stored as far as the config tells. An exempt entry means the module of that name, those below it,
   // and those whose last components it spells; a "language_model" level that only one of the two has is overlooked.

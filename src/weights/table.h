@@ -28,12 +28,13 @@ class WeightTable {
  private:
   friend WeightTable load_weights(const WeightPlan&, std::shared_ptr<const Checkpoint>, Executor&);
   friend WeightTable random_weights(const WeightPlan&, Executor&, uint64_t);
-  std::vector<Weight> matrices_;
-  std::vector<Tensor> vectors_;
+  // What the weights point into comes first, so that it dies last.
+  std::shared_ptr<const Checkpoint> checkpoint_;
   std::vector<OwnedWeight> owned_;
   std::vector<std::vector<float>> scales_;
   std::vector<Memory> memory_;
-  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::vector<Tensor> vectors_;
+  std::vector<Weight> matrices_;
   int64_t bytes_ = 0;
 };
 
