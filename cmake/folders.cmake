@@ -90,3 +90,7 @@ endforeach()
 foreach(folder ${folders})
   braid_tests(${folder})
 endforeach()
+
+# Measuring programs: not built by default, not tests.
+add_executable(cpu_products EXCLUDE_FROM_ALL bench/cpu_products.cpp)
+target_link_libraries(cpu_products PRIVATE braid_cpu)

@@ -7,21 +7,17 @@
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-// From this many rows on unpacking a panel costs less than decoding it again for every kThinRows rows (measured).
-constexpr int64_t kWideTokens = 20;
-
 template <Coding coding, Operand operand>
 struct Products {
+  template <int together>
   static void thin(const Product& p, const Panel& panel, float* out) {
     using Kernel = void (*)(const Packed&, const Panel&, const uint8_t* const*, Vec*);
-    static constexpr Kernel kKernels[kThinRows] = {thin_product<coding, operand, 1>, thin_product<coding, operand, 2>,
-                                                   thin_product<coding, operand, 3>, thin_product<coding, operand, 4>};
-    for (int64_t t = 0; t < p.tokens; t += kThinRows) {
-      const int64_t rows = p.tokens - t < kThinRows ? p.tokens - t : kThinRows;
-      Vec sums[kThinRows];
-      kKernels[rows - 1](*p.weight, panel, p.x + t, sums);
-      for (int64_t m = 0; m < rows; ++m) store(out + (t + m) * p.stride, sums[m]);
-    }
+    static constexpr Kernel kKernels[kThinRows] = {
+        thin_product<coding, operand, 1, together>, thin_product<coding, operand, 2, together>,
+        thin_product<coding, operand, 3, together>, thin_product<coding, operand, 4, together>};
+    Vec sums[kThinRows];
+    kKernels[p.tokens - 1](*p.weight, panel, p.x, sums);
+    for (int64_t m = 0; m < p.tokens; ++m) store(out + m * p.stride, sums[m]);
   }
 
   static void wide(const Product& p, const Panel& panel, float* out) {
@@ -45,10 +41,16 @@ struct Products {
     }
   }
 
+  // Unpacking a panel costs less than decoding it twice, so all that is not thin is wide.
   static void all(const Product& p) {
+    if (p.tokens == 0) return;
     for (int64_t n = 0; n < p.rows; n += kLanes) {
       const Panel panel = make_panel(*p.weight, p.row + n, p.rows - n < kLanes ? p.rows - n : kLanes);
-      p.tokens < kWideTokens ? thin(p, panel, p.out + n) : wide(p, panel, p.out + n);
+      if (p.tokens > kThinRows) {
+        wide(p, panel, p.out + n);
+      } else {
+        p.weight->row_bytes % 2048 == 0 ? thin<2>(p, panel, p.out + n) : thin<4>(p, panel, p.out + n);
+      }
     }
   }
 };

@@ -27,10 +27,16 @@ BRAID_INLINE Lines transposed_quarters(Ints a, Ints b, Ints c, Ints d) {
   return {{_mm512_shuffle_i32x4(ab_low, cd_low, 0x88), _mm512_shuffle_i32x4(ab_low, cd_low, 0xDD),
            _mm512_shuffle_i32x4(ab_high, cd_high, 0x88), _mm512_shuffle_i32x4(ab_high, cd_high, 0xDD)}};
 }
+// Keeps the compiler from loading again what several shuffles need.
+BRAID_INLINE Ints load_once(const uint8_t* from) {
+  Ints line = _mm512_loadu_si512(from);
+  asm("" : "+v"(line));
+  return line;
+}
 // rows[0], rows[4], rows[8], rows[12]: the rows of one group.
 BRAID_INLINE Lines load_lines(const uint8_t* const* rows, int64_t at) {
-  return transposed_quarters(_mm512_loadu_si512(rows[0] + at), _mm512_loadu_si512(rows[4] + at),
-                             _mm512_loadu_si512(rows[8] + at), _mm512_loadu_si512(rows[12] + at));
+  return transposed_quarters(load_once(rows[0] + at), load_once(rows[4] + at), load_once(rows[8] + at),
+                             load_once(rows[12] + at));
 }
 BRAID_INLINE Lines load_lines_part(const uint8_t* const* rows, int64_t at, int64_t bytes) {
   const __mmask64 mask = (uint64_t{1} << bytes) - 1;
