@@ -8,6 +8,7 @@ RESULTS: a list with {"output": text}, {"raised": text given to raise_exception}
 # SPDX-License-Identifier: Apache-2.0
 import json
 import sys
+import warnings
 from datetime import datetime
 
 import jinja2
@@ -56,6 +57,7 @@ def environment():
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
+    warnings.simplefilter("ignore")
     env = environment()
     parsed = {}
     results = []

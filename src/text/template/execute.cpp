@@ -35,12 +35,6 @@ class Redirected {
   std::string* before_;
 };
 
-ScopePtr inner_scope(const ScopePtr& parent) {
-  auto scope = std::make_shared<Scope>();
-  scope->parent = parent;
-  return scope;
-}
-
 }  // namespace
 
 Interpreter::Flow Interpreter::execute(const Body& body) {
@@ -63,6 +57,13 @@ void Interpreter::emit(std::string_view text) {
     raise_limit("output of more than {} bytes", options_.limits.output_bytes);
   }
   out_->append(text);
+}
+
+// What a block gives must be a string already.
+void Interpreter::emit_text(const Value& value) {
+  const Text* text = value.as_text();
+  if (!text) raise("expected str instance, {} found", type_name(value));
+  emit(text->bytes());
 }
 
 Interpreter::Flow Interpreter::visit(const Data& node) {
@@ -92,14 +93,17 @@ Interpreter::Flow Interpreter::visit(const For& node) {
   return run_loop(node, iterable, scope_, 0);
 }
 
-// The items that the loop's condition lets through, tested one by one as the loop asks for them.
+// The items that the loop's condition lets through, tested one by one as the loop asks for them, and put together again
+// from the loop's targets.
 Iterator Interpreter::selected(const For& node, Iterator all, const ScopePtr& outer) {
   if (!node.condition) return all;
   return [this, &node, all = std::move(all), outer]() -> std::optional<Value> {
     while (auto item = all()) {
-      const Inside inside(scope_, inner_scope(outer));
+      auto scope = std::make_shared<Scope>();
+      scope->parent = outer;
+      const Inside inside(scope_, std::move(scope));
       assign(node.target, *item);
-      if (truthy(evaluate(*node.condition))) return item;
+      if (truthy(evaluate(*node.condition))) return assigned(node.target);
     }
     return std::nullopt;
   };
@@ -122,7 +126,6 @@ std::shared_ptr<Loop> Interpreter::make_loop(const For& node, const Value& itera
 }
 
 Interpreter::Flow Interpreter::run_iteration(const For& node, const Value& item, const Value* loop) {
-  scope_->variables.clear();
   if (loop) scope_->variables.emplace_back(program_.loop_symbol, *loop);
   assign(node.target, item);
   return execute(node.body);
@@ -133,7 +136,7 @@ Interpreter::Flow Interpreter::run_loop(const For& node, const Value& iterable, 
   bool any = false;
   const auto step = [&](const Value& item, const Value* loop) {
     count_steps(1);
-    const Inside inside(scope_, inner_scope(outer));
+    const Inside inside(scope_, new_scope(outer, node.body_frame));
     const Flow flow = run_iteration(node, item, loop);
     any |= flow == Flow::Next;
     return flow == Flow::Break;
@@ -149,7 +152,8 @@ Interpreter::Flow Interpreter::run_loop(const For& node, const Value& iterable, 
     }
   }
   if (any) return Flow::Next;
-  const Inside inside(scope_, inner_scope(outer));
+  if (node.otherwise.empty()) return Flow::Next;
+  const Inside inside(scope_, new_scope(outer, node.otherwise_frame));
   return execute(node.otherwise);
 }
 
@@ -171,6 +175,14 @@ void Interpreter::assign(const Target& target, Value value) {
           items.size());
   }
   for (size_t i = 0; i < wanted; ++i) assign(target.parts[i], items[i]);
+}
+
+// The value of the names of a target, in this very scope.
+Value Interpreter::assigned(const Target& target) const {
+  if (!target.is_tuple) return *scope_->find(target.symbol);
+  std::vector<Value> parts;
+  for (const Target& part : target.parts) parts.push_back(assigned(part));
+  return Value::tuple(std::move(parts));
 }
 
 Interpreter::Flow Interpreter::visit(const Set& node) {
@@ -196,7 +208,7 @@ Value Interpreter::apply_captured(const ExpressionPtr& filter, std::string text)
 }
 
 Interpreter::Flow Interpreter::visit(const SetBlock& node) {
-  const ScopePtr scope = inner_scope(scope_);
+  const ScopePtr scope = new_scope(scope_, node.frame);
   auto [text, flow] = capture(node.body, scope);
   if (flow != Flow::Next) return flow;
   Value value;
@@ -216,21 +228,21 @@ Interpreter::Flow Interpreter::visit(const MacroStatement& node) {
 
 Interpreter::Flow Interpreter::visit(const CallBlock& node) {
   const Value caller = macro_value(node.caller);
-  emit(to_text(evaluate_call(std::get<Call>(node.call->node), &caller)));
+  emit_text(evaluate_call(std::get<Call>(node.call->node), &caller));
   return Flow::Next;
 }
 
 Interpreter::Flow Interpreter::visit(const FilterBlock& node) {
-  const ScopePtr scope = inner_scope(scope_);
+  const ScopePtr scope = new_scope(scope_, node.frame);
   auto [text, flow] = capture(node.body, scope);
   if (flow != Flow::Next) return flow;
   const Inside inside(scope_, scope);
-  emit(to_text(apply_captured(node.filter, std::move(text))));
+  emit_text(apply_captured(node.filter, std::move(text)));
   return Flow::Next;
 }
 
 Interpreter::Flow Interpreter::visit(const With& node) {
-  const ScopePtr scope = inner_scope(scope_);
+  const ScopePtr scope = new_scope(scope_, node.frame);
   for (const auto& [target, expression] : node.bindings) {
     Value value = evaluate(*expression);
     const Inside inside(scope_, scope);
@@ -241,7 +253,7 @@ Interpreter::Flow Interpreter::visit(const With& node) {
 }
 
 Interpreter::Flow Interpreter::visit(const Scoped& node) {
-  const Inside inside(scope_, inner_scope(node.from_root ? root_ : scope_));
+  const Inside inside(scope_, new_scope(node.from_root ? root_ : scope_, node.frame));
   return execute(node.body);
 }
 

@@ -44,12 +44,27 @@ void Interpreter::load_context(const Json& context) {
       globals_.push_back(Value::undefined(fmt::format("'{}' is undefined", name)));
     }
   }
+  for (const std::vector<int>& names : program_.frames) {
+    hidden_.emplace_back();
+    for (const int symbol : names) {
+      const auto at = static_cast<size_t>(symbol);
+      if (globals_[at].is_undefined()) continue;
+      hidden_.back().emplace_back(symbol, Value::undefined(fmt::format("'{}' is undefined", program_.symbols[at])));
+    }
+  }
+}
+
+ScopePtr Interpreter::new_scope(const ScopePtr& parent, int frame) const {
+  auto scope = std::make_shared<Scope>();
+  scope->parent = parent;
+  scope->variables = hidden_[static_cast<size_t>(frame)];
+  return scope;
 }
 
 std::string Interpreter::render(const Json& context) {
   if (!context.is_object()) raise("the context must be a JSON object");
   load_context(context);
-  root_ = scope_ = std::make_shared<Scope>();
+  root_ = scope_ = new_scope(nullptr, 0);
   execute(program_.body);
   return std::move(output_);
 }
@@ -96,6 +111,8 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& defi
   const auto scope = std::make_shared<Scope>();
   scope->parent = defined_in;
   bind_macro_arguments(macro, std::move(arguments), *scope);
+  const auto& hidden = hidden_[static_cast<size_t>(macro.frame)];
+  scope->variables.insert(scope->variables.end(), hidden.begin(), hidden.end());
   const ScopePtr before = std::exchange(scope_, scope);
   const size_t first_default = macro.parameters.size() - macro.defaults.size();
   try {

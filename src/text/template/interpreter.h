@@ -54,6 +54,7 @@ class Interpreter {
   class Deeper;
 
   void load_context(const Json& context);
+  ScopePtr new_scope(const ScopePtr& parent, int frame) const;
 
   Value evaluate(const Expression& expression);
   Value visit(const Constant& node);
@@ -99,15 +100,19 @@ class Interpreter {
   std::shared_ptr<Loop> make_loop(const For& node, const Value& iterable, const ScopePtr& outer, int depth);
   Flow run_iteration(const For& node, const Value& item, const Value* loop);
   void assign(const Target& target, Value value);
+  Value assigned(const Target& target) const;
   // Executes in a new scope, with its output apart.
   std::pair<std::string, Flow> capture(const Body& body, ScopePtr scope);
   Value apply_captured(const ExpressionPtr& filter, std::string text);
   void emit(std::string_view text);
+  void emit_text(const Value& value);
   Value macro_value(const std::shared_ptr<const MacroDefinition>& definition);
 
   const Program& program_;
   const TemplateOptions& options_;
   std::vector<Value> globals_;  // by symbol
+  // By frame: the variables that hide one of the context's from the start, as undefined.
+  std::vector<std::vector<std::pair<int, Value>>> hidden_;
   ScopePtr scope_, root_;
   std::string output_;
   std::string* out_ = &output_;

@@ -10,7 +10,7 @@ namespace braid {
 
 struct TemplateLimits {
   uint64_t output_bytes = uint64_t{64} << 20;
-  uint64_t steps = 50'000'000;               // expressions and statements, and a share for long lists
+  uint64_t steps = 20'000'000;               // expressions and statements, and a share for long lists
   uint64_t built_bytes = uint64_t{2} << 30;  // all strings and lists that expressions build, together
   int depth = 1500;                          // expressions, statements and macro calls inside each other
 };

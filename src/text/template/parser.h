@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -61,6 +62,12 @@ class Parser {
   struct Watch {
     std::set<std::string, std::less<>> awaited, read;
   };
+  // A body with names of its own that is being read.
+  struct Frame {
+    int parent;
+    std::map<int, bool> first_set;  // of the names met directly in it: whether the first thing was to set it
+  };
+  class InFrame;
   // What may stand in a list of expressions that has no brackets of its own.
   struct TupleRules {
     bool conditional = true;        // x if y else z
@@ -127,6 +134,10 @@ class Parser {
 
   void read_name(const std::string& name);
   void store_name(const std::string& name);
+  // Notes that the current frame sets the names of a target.
+  void settle(const Target& target);
+  void settle_parameters(const Target& target);
+  std::vector<std::vector<int>> names_set_first() const;
 
   TokenStream stream_;
   NameTable names_;
@@ -136,6 +147,8 @@ class Parser {
   int loop_depth_ = 0;                // loops around, of which break and continue may speak
   int for_depth_ = 0;                 // loops around, through macros too
   int nesting_ = 0;
+  std::vector<Frame> frames_ = {{-1, {}}};
+  int frame_ = 0;
   bool walks_content_ = false;
 };
 

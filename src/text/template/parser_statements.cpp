@@ -57,6 +57,24 @@ class Temporarily {
 
 }  // namespace
 
+// Opens a frame inside the current one (or inside none) while it lives.
+class Parser::InFrame {
+ public:
+  explicit InFrame(Parser& parser, bool alone = false) : parser_(parser), before_(parser.frame_) {
+    parser_.frames_.push_back({alone ? -1 : before_, {}});
+    parser_.frame_ = static_cast<int>(parser_.frames_.size()) - 1;
+    number_ = parser_.frame_;
+  }
+  ~InFrame() { parser_.frame_ = before_; }
+  InFrame(const InFrame&) = delete;
+  InFrame& operator=(const InFrame&) = delete;
+  int number() const { return number_; }
+
+ private:
+  Parser& parser_;
+  int before_, number_ = 0;
+};
+
 bool TokenStream::at_name(std::string_view word, size_t ahead) const {
   return peek(ahead).kind == TokenKind::Name && peek(ahead).text == word;
 }
@@ -107,6 +125,7 @@ Program Parser::run() {
   program.loop_symbol = names_.number_of("loop");
   program.body = parse_body({});
   if (!unknown_.empty()) throw SyntaxFault{unknown_[0].line, unknown_[0].message};
+  program.frames = names_set_first();
   program.walks_content = walks_content_;
   program.symbols = names_.take();
   return program;
@@ -116,6 +135,37 @@ void Parser::read_name(const std::string& name) {
   for (Watch& watch : watches_) {
     if (watch.awaited.count(name) != 0) watch.read.insert(name);
   }
+  frames_[static_cast<size_t>(frame_)].first_set.try_emplace(names_.number_of(name), false);
+}
+
+// Inside {% if %} a name may stay unset, so that the context's variable shows through.
+void Parser::settle(const Target& target) {
+  for (const Target& part : target.parts) settle(part);
+  if (target.is_tuple || target.attribute) return;
+  frames_[static_cast<size_t>(frame_)].first_set.try_emplace(target.symbol, !in_branch_);
+}
+
+// Names that have a value from the start.
+void Parser::settle_parameters(const Target& target) {
+  const Temporarily<bool> has_value(in_branch_, true);
+  settle(target);
+}
+
+std::vector<std::vector<int>> Parser::names_set_first() const {
+  const auto known_outside = [&](const Frame& frame, int symbol) {
+    for (int at = frame.parent; at >= 0; at = frames_[static_cast<size_t>(at)].parent) {
+      if (frames_[static_cast<size_t>(at)].first_set.count(symbol) != 0) return true;
+    }
+    return false;
+  };
+  std::vector<std::vector<int>> names;
+  for (const Frame& frame : frames_) {
+    names.emplace_back();
+    for (const auto& [symbol, set_first] : frame.first_set) {
+      if (set_first && !known_outside(frame, symbol)) names.back().push_back(symbol);
+    }
+  }
+  return names;
 }
 
 void Parser::store_name(const std::string& name) {
@@ -201,7 +251,9 @@ Statement Parser::parse_special(const Token& keyword) {
   }
   if (word == "generation") {
     const Temporarily<int> no_loop(loop_depth_, 0);
-    return {line, Scoped{parse_last_body("endgeneration")}};
+    const InFrame frame(*this);
+    Body body = parse_last_body("endgeneration");
+    return {line, Scoped{std::move(body), frame.number()}};
   }
   if (word == "block") return {line, parse_named_block()};
   if (word == "include" || word == "import" || word == "from" || word == "extends" || word == "autoescape") {
@@ -216,9 +268,10 @@ Scoped Parser::parse_named_block() {
   stream_.take_name("scoped");
   stream_.take_name("required");
   const Temporarily<int> no_loop(loop_depth_, 0);
-  Scoped block{parse_last_body("endblock"), true};
+  const InFrame frame(*this, true);
+  Body body = parse_last_body("endblock");
   stream_.take_name(name);
-  return block;
+  return {std::move(body), frame.number(), true};
 }
 
 If Parser::parse_if() {
@@ -253,16 +306,26 @@ For Parser::parse_for() {
   stream_.expect_name("in");
   loop.iterable = parse_tuple({.conditional = false, .before_recursive = true});
   walks_content_ |= is_content(*loop.iterable);
-  if (stream_.take_name("if")) loop.condition = parse_expression();
+  if (stream_.take_name("if")) {
+    const InFrame frame(*this);
+    loop.condition = parse_expression();
+  }
   loop.recursive = stream_.take_name("recursive");
   watches_.push_back({{"loop"}, {}});
   {
     const Temporarily<int> inside(loop_depth_, loop_depth_ + 1);
+    const InFrame frame(*this);
+    settle_parameters(loop.target);
+    loop.body_frame = frame.number();
     loop.body = parse_block_body({"endfor", "else"});
   }
   loop.uses_loop = loop.recursive || !watches_.back().read.empty();
   watches_.pop_back();
-  if (stream_.take().text == "else") loop.otherwise = parse_last_body("endfor");
+  if (stream_.take().text == "else") {
+    const InFrame frame(*this);
+    loop.otherwise_frame = frame.number();
+    loop.otherwise = parse_last_body("endfor");
+  }
   --for_depth_;
   return loop;
 }
@@ -272,12 +335,15 @@ Statement Parser::parse_set(int line) {
   if (stream_.at_operator("=")) {
     stream_.take();
     ExpressionPtr value = parse_tuple({});
+    settle(target);
     return {line, Set{std::move(target), std::move(value)}};
   }
+  settle(target);
   const Temporarily<bool> unconditional(in_branch_, false);
+  const InFrame frame(*this);
   ExpressionPtr filter = stream_.at_operator("|") ? parse_filter(nullptr) : nullptr;
   Body body = parse_last_body("endset");
-  return {line, SetBlock{std::move(target), std::move(filter), std::move(body)}};
+  return {line, SetBlock{std::move(target), std::move(filter), std::move(body), frame.number()}};
 }
 
 With Parser::parse_with() {
@@ -288,6 +354,9 @@ With Parser::parse_with() {
     stream_.expect_operator("=");
     with.bindings.emplace_back(std::move(target), parse_expression());
   }
+  const InFrame frame(*this);
+  for (const auto& [target, value] : with.bindings) settle_parameters(target);
+  with.frame = frame.number();
   with.body = parse_last_body("endwith");
   return with;
 }
@@ -300,7 +369,9 @@ void Parser::parse_signature(MacroDefinition& macro) {
     for (const auto& [other, symbol] : macro.parameters) {
       if (other == name.text) throw SyntaxFault{name.line, fmt::format("duplicate argument '{}'", name.text)};
     }
-    macro.parameters.emplace_back(name.text, name_target(name.text).symbol);
+    const Target target = name_target(name.text);
+    settle_parameters(target);
+    macro.parameters.emplace_back(name.text, target.symbol);
     if (stream_.take_operator("=")) {
       macro.defaults.push_back(parse_expression());
     } else if (!macro.defaults.empty()) {
@@ -340,7 +411,11 @@ std::shared_ptr<const MacroDefinition> Parser::finish_macro(MacroDefinition macr
 MacroStatement Parser::parse_macro() {
   MacroDefinition macro;
   macro.name = stream_.expect(TokenKind::Name).text;
-  macro.symbol = name_target(macro.name).symbol;
+  const Target target = name_target(macro.name);
+  macro.symbol = target.symbol;
+  settle(target);
+  const InFrame frame(*this);
+  macro.frame = frame.number();
   parse_signature(macro);
   return {finish_macro(std::move(macro), "endmacro")};
 }
@@ -349,15 +424,24 @@ CallBlock Parser::parse_call_block() {
   MacroDefinition caller;
   caller.name = "caller";
   const int line = stream_.line();
+  const int outer = frame_;
+  const InFrame frame(*this);
+  caller.frame = frame.number();
   if (stream_.at_operator("(")) parse_signature(caller);
-  ExpressionPtr call = parse_expression();
+  ExpressionPtr call;
+  {
+    const Temporarily<int> outside(frame_, outer);
+    call = parse_expression();
+  }
   if (!std::holds_alternative<Call>(call->node)) throw SyntaxFault{line, "expected a call"};
   return {finish_macro(std::move(caller), "endcall"), std::move(call)};
 }
 
 FilterBlock Parser::parse_filter_block() {
+  const InFrame frame(*this);
   ExpressionPtr filter = parse_filter(nullptr);
-  return {std::move(filter), parse_last_body("endfilter")};
+  Body body = parse_last_body("endfilter");
+  return {std::move(filter), std::move(body), frame.number()};
 }
 
 Target Parser::name_target(const std::string& name) {

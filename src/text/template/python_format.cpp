@@ -35,8 +35,8 @@ class PercentFormatter {
       arguments_ = {arguments};
     }
     names_ = arguments.as_dict();
-    // Python lets anything with items() of its own pass unused, strings and tuples excepted.
-    may_be_unused_ = names_ || arguments.is<List>() || arguments.is<Range>();
+    // Python lets anything that can be subscripted pass unused, strings and tuples excepted.
+    may_be_unused_ = names_ || arguments.is<List>() || arguments.is<Range>() || arguments.is_undefined();
   }
 
   std::string run() {

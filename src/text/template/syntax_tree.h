@@ -124,6 +124,7 @@ struct For {
   Body body, otherwise;
   bool recursive = false;
   bool uses_loop = false;
+  int body_frame = 0, otherwise_frame = 0;  // see Program::frames
 };
 struct Set {
   Target target;
@@ -133,6 +134,7 @@ struct SetBlock {
   Target target;
   ExpressionPtr filter;  // may be null
   Body body;
+  int frame = 0;
 };
 struct MacroDefinition {
   std::string name;
@@ -142,6 +144,7 @@ struct MacroDefinition {
   Body body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
   int caller_symbol = -1, varargs_symbol = -1, kwargs_symbol = -1;
+  int frame = 0;
 };
 struct MacroStatement {
   std::shared_ptr<const MacroDefinition> definition;
@@ -153,14 +156,17 @@ struct CallBlock {
 struct FilterBlock {
   ExpressionPtr filter;
   Body body;
+  int frame = 0;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> bindings;
   Body body;
+  int frame = 0;
 };
 // A body with names of its own: {% generation %}, and with `from_root` {% block %}, which does not see local names.
 struct Scoped {
   Body body;
+  int frame = 0;
   bool from_root = false;
 };
 struct Break {};
@@ -177,6 +183,9 @@ struct Program {
   Body body;
   std::vector<std::string> symbols;  // names of variables, by number
   int loop_symbol = -1;
+  // For each body with names of its own (frame 0 is the template itself): the names that it sets before it reads them.
+  // They are undefined until then, even where the context has a variable of that name.
+  std::vector<std::vector<int>> frames;
   bool walks_content = false;  // some loop goes over a `content`
 };
 
