@@ -7,9 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/ordered_map.h"
+
 namespace braid {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::basic_json<OrderedMap>;
 
 // Parses `text`. A fault, or nesting deeper than 256 levels, is an Input error: "<name>: not valid JSON: ...".
 // Duplicate keys: the last one wins. NaN and Infinity as Python writes them are read as numbers.

@@ -10,7 +10,6 @@ namespace braid {
 namespace {
 
 constexpr size_t kMaxDepth = 256;
-constexpr size_t kMaxMembers = 16384;  // of an object other than the vocabulary: finding a member is linear in them
 
 // Receives the parser's events. Two places of the document go straight into tables, since there they are hundreds of
 // thousands; everything else becomes a Json value.
@@ -123,7 +122,6 @@ class Reader : public nlohmann::json_sax<Json> {
     }
     Json& parent = *stack_.back();
     if (parent.is_array()) return &parent.emplace_back(std::forward<T>(item));
-    if (parent.size() >= kMaxMembers) fail("an object has more than {} members, at key '{}'", kMaxMembers, key_);
     Json& member = parent[key_];
     member = std::forward<T>(item);
     return &member;

@@ -55,7 +55,8 @@ TEST(TokenizerFile, PartsFromElsewhereMakeTheSameTokenizer) {
   file.rest = small();
   file.rest["model"]["vocab"] = Json::object();
   file.rest["model"]["merges"] = Json::array();
-  for (const auto& [token, id] : small()["model"]["vocab"].items()) file.vocabulary.add(token, id.get<int64_t>());
+  const Json whole = small();
+  for (const auto& [token, id] : whole["model"]["vocab"].items()) file.vocabulary.add(token, id.get<int64_t>());
   file.merges = {{"a", "b"}, {"b", "c"}, {"ab", "c"}};
   file.has_merges = true;
   EXPECT_EQ(Tokenizer::from_file(std::move(file)).encode("abc<s>bc"), (std::vector<int32_t>{4, 6, 5}));
