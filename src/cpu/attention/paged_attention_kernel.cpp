@@ -43,7 +43,7 @@ Cut cut_up(const PagedAttention& op, int members) {
   }
   if (members > 1 && cut.blocks * cut.heads < 2 * members && op.rows.tokens <= kMostSplit)
     cut.pieces = last / kPiece + 1;
-  cut.record = round_up(op.q.size(2), kTileColumns) + 16;
+  cut.record = round_up(op.q.size(2), kTileWidth) + 16;
   return cut;
 }
 
@@ -66,7 +66,7 @@ struct Buffers {
 
 int64_t lay_out(const PagedAttention& op, const Cut& cut, float* base, Buffers& buffers) {
   QueryBlock& block = buffers.block;
-  block.size = op.q.size(2), block.stride = round_up(block.size, kTileColumns) + 16, block.heads = cut.ratio,
+  block.size = op.q.size(2), block.stride = round_up(block.size, kTileWidth) + 16, block.heads = cut.ratio,
   block.window = op.window;
   const int64_t rows = cut.positions * cut.ratio;
   int64_t used = 0;
@@ -76,7 +76,7 @@ int64_t lay_out(const PagedAttention& op, const Cut& cut, float* base, Buffers& 
     return at;
   };
   block.q = take(rows * block.stride);
-  block.columns = take(round_up(block.size, 2 * kLanes) * kTileColumns);
+  block.columns = take(round_up(block.size, 2 * kLanes) * kTileWidth);
   block.scores = take(rows * kScoreStride);
   for (SoftmaxState* state : {&block.state, &buffers.total})
     state->largest = take(rows), state->sum = take(rows), state->values = take(rows * block.stride);

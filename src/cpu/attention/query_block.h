@@ -34,7 +34,7 @@ struct QueryBlock {
   int64_t heads = 0;                    // query heads of each position: row i stands at position + i div heads
   int64_t window = 0;
   float* q = nullptr;        // [rows, stride], times the softmax scale
-  float* columns = nullptr;  // [size up to whole pairs of vectors, kTileColumns]: keys transposed
+  float* columns = nullptr;  // [size up to whole pairs of vectors, kTileWidth]: keys transposed
   float* scores = nullptr;   // [rows, kScoreStride]
   SoftmaxState state;
 
@@ -48,8 +48,8 @@ struct QueryBlock {
 template <typename Run>
 BRAID_INLINE void for_tiles(int64_t rows, Run run) {
   int64_t row = 0;
-  for (; row + kTileRows <= rows; row += kTileRows) run.template operator()<kTileRows>(row);
-  for (; kTileRows > 4 && row + 4 <= rows; row += 4) run.template operator()<4>(row);
+  for (; row + kTileHeight <= rows; row += kTileHeight) run.template operator()<kTileHeight>(row);
+  for (; kTileHeight > 4 && row + 4 <= rows; row += 4) run.template operator()<4>(row);
   for (; row + 2 <= rows; row += 2) run.template operator()<2>(row);
   for (; row < rows; ++row) run.template operator()<1>(row);
 }
@@ -62,7 +62,7 @@ inline void transpose_group(const QueryBlock& block, const float* const* keys, f
     for (int j = 0; j < kLanes; ++j) square[j] = keys[j] != nullptr ? load_as(keys[j] + d, block.size - d) : zero();
     transpose(square);
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) store(columns + (d + i) * kTileColumns, square[i]);
+    for (int i = 0; i < kLanes; ++i) store(columns + (d + i) * kTileWidth, square[i]);
   }
 }
 // Pairs of bf16 move as one lane, and are taken apart at the end.
@@ -75,8 +75,8 @@ inline void transpose_group(const QueryBlock& block, const uint16_t* const* keys
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) {
       const Ints pairs = bits_of(square[i]);
-      store(columns + (d + 2 * i) * kTileColumns, from_bits(shift_left<16>(pairs)));
-      store(columns + (d + 2 * i + 1) * kTileColumns,
+      store(columns + (d + 2 * i) * kTileWidth, from_bits(shift_left<16>(pairs)));
+      store(columns + (d + 2 * i + 1) * kTileWidth,
             from_bits(and_ints(pairs, splat_int(static_cast<int32_t>(0xFFFF0000)))));
     }
   }
@@ -98,14 +98,14 @@ void score_keys(const QueryBlock& block, int64_t start, KeyRange range) {
   for (const PageRun* run = found.runs; run < found.runs + found.count; ++run)
     for (int64_t j = 0; j < run->count; ++j)
       keys[run->first - start + j] = block.keys.pages->as<T>() + run->offset + j * block.keys.pages->stride(1);
-  for (int64_t c = (range.begin - start) / kTileColumns * kTileColumns; start + c < range.end; c += kTileColumns) {
-    for (int64_t group = 0; group < kTileColumns; group += kLanes)
+  for (int64_t c = (range.begin - start) / kTileWidth * kTileWidth; start + c < range.end; c += kTileWidth) {
+    for (int64_t group = 0; group < kTileWidth; group += kLanes)
       transpose_group(block, keys + c + group, block.columns + group);
     for_tiles(block.rows(), [&]<int kRows>(int64_t row) {
       Tile<kRows> tile;
       tile.clear();
-      tile.add_product({block.q + row * block.stride, block.stride, 1},
-                       RightOperand<float>{block.columns, kTileColumns}, block.size);
+      tile.add_product({block.q + row * block.stride, block.stride, 1}, RightOperand<float>{block.columns, kTileWidth},
+                       block.size);
       tile.store_to(block.scores + row * kScoreStride + c, kScoreStride);
     });
   }
@@ -143,7 +143,7 @@ template <typename T>
 void add_values(const QueryBlock& block, const BlockRuns& values, KeyRange rows, KeyRange range) {
   const T* data = block.values.pages->as<T>();
   const int64_t stride = block.values.pages->stride(1);
-  for (int64_t c = 0; c < block.size; c += kTileColumns) {
+  for (int64_t c = 0; c < block.size; c += kTileWidth) {
     for_tiles(rows.count(), [&]<int kRows>(int64_t offset) {
       const int64_t row = rows.begin + offset;
       float* sums = block.state.values + row * block.stride + c;

@@ -1,7 +1,7 @@
 // Gated delta rule. A work item is one sequence and one key head with the value heads that read it, from its
 // convolution to its gated output, so that every channel's window and every state is read and written once. The rows of
-// a run are cut at absolute multiples of kChunk; a piece of several rows takes the chunk form, a short one the token
-// form. SPDX-License-Identifier: Apache-2.0
+// a run are cut at absolute multiples of kChunkRows; a piece of several rows takes the chunk form, a short one the
+// token form. SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
 #include "cpu/dispatch/functions.h"
@@ -33,15 +33,15 @@ int64_t lay_out(const DeltaRule& op, float* base, Buffers& buffers) {
     used += round_up(count, 16);
     return at;
   };
-  segment.q = take(kChunk * segment.key_stride), segment.k = take(kChunk * segment.key_stride);
-  segment.v = take(kChunk * segment.value_stride), segment.o = take(kChunk * segment.value_stride);
-  segment.beta = take(kChunk), segment.decay = take(kChunk);
+  segment.q = take(kChunkRows * segment.key_stride), segment.k = take(kChunkRows * segment.key_stride);
+  segment.v = take(kChunkRows * segment.value_stride), segment.o = take(kChunkRows * segment.value_stride);
+  segment.beta = take(kChunkRows), segment.decay = take(kChunkRows);
   products.k_columns = take(op.key_size() * kChunkStride);
-  products.kk = take(kChunk * kChunkStride), products.qk = take(kChunk * kChunkStride);
-  products.lower = take(kChunk * kChunkStride), products.mix = take(kChunk * kChunkStride);
-  products.since_start = take(kChunk), products.to_end = take(kChunk);
-  products.d = take(kChunk * kTileColumns);
-  products.part = take(round_up(op.key_size(), kTileRows) * kTileColumns);
+  products.kk = take(kChunkRows * kChunkStride), products.qk = take(kChunkRows * kChunkStride);
+  products.lower = take(kChunkRows * kChunkStride), products.mix = take(kChunkRows * kChunkStride);
+  products.since_start = take(kChunkRows), products.to_end = take(kChunkRows);
+  products.d = take(kChunkRows * kTileWidth);
+  products.part = take(round_up(op.key_size(), kTileHeight) * kTileWidth);
   return used;
 }
 
@@ -106,7 +106,7 @@ void write_output(const Item& item, int64_t head, int64_t start, const Segment& 
 
 // Zeros beyond what the convolution wrote, up to whole tiles.
 void pad(const Segment& segment) {
-  const int64_t written = round_up(segment.value_size, kLanes), padded = round_up(segment.value_size, kTileColumns);
+  const int64_t written = round_up(segment.value_size, kLanes), padded = round_up(segment.value_size, kTileWidth);
   for (int64_t i = 0; i < segment.rows; ++i) clear(segment.v + i * segment.value_stride + written, padded - written);
   for (int64_t i = segment.rows; i < segment.padded_rows(); ++i) clear(segment.v + i * segment.value_stride, padded);
 }
@@ -143,7 +143,7 @@ void run_segment(const Item& item, int64_t start, const Buffers& buffers) {
 
 void run_item(const Item& item, Buffers& buffers) {
   for (int64_t start = 0; start < item.run.rows; start += buffers.segment.rows) {
-    const int64_t to_border = kChunk - (item.run.position + start) % kChunk;
+    const int64_t to_border = kChunkRows - (item.run.position + start) % kChunkRows;
     const int64_t left = item.run.rows - start;
     buffers.segment.rows = left < to_border ? left : to_border;
     run_segment(item, start, buffers);

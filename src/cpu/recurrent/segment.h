@@ -8,9 +8,9 @@
 
 namespace braid::cpu::BRAID_ISA {
 
-constexpr int64_t kChunk = 64;
+constexpr int64_t kChunkRows = 64;
 // Strides are odd multiples of a cache line: walking down a column then does not fall on few cache sets.
-constexpr int64_t kChunkStride = kChunk + 16;
+constexpr int64_t kChunkStride = kChunkRows + 16;
 constexpr int64_t padded_stride(int64_t size) { return round_up(size, 32) + 16; }
 
 // Buffers of one team member. Row i of q, k, v, o starts at i * stride; rows are zero from their size up to a whole
@@ -22,7 +22,7 @@ struct Segment {
   float *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
   float *beta = nullptr, *decay = nullptr;  // of each row: beta, e^lg
 
-  int64_t padded_rows() const { return round_up(rows, kTileRows); }
+  int64_t padded_rows() const { return round_up(rows, kTileHeight); }
 };
 
 }  // namespace braid::cpu::BRAID_ISA

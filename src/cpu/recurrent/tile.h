@@ -9,8 +9,8 @@
 namespace braid::cpu::BRAID_ISA {
 
 // As many rows as keep the sums, two vectors of the right operand and one of the left in registers.
-constexpr int kTileRows = kLanes == 16 ? 8 : 4;
-constexpr int kTileColumns = 2 * kLanes;
+constexpr int kTileHeight = kLanes == 16 ? 8 : 4;
+constexpr int kTileWidth = 2 * kLanes;
 
 // Element (i, k) is data[i * row + k * step].
 struct LeftOperand {
@@ -18,12 +18,12 @@ struct LeftOperand {
   int64_t row, step;
 };
 
-// Row k is the kTileColumns numbers (f32 or bf16) at data + k * stride, of which the first `columns` exist.
+// Row k is the kTileWidth numbers (f32 or bf16) at data + k * stride, of which the first `columns` exist.
 template <typename T>
 struct RightOperand {
   const T* data;
   int64_t stride;
-  int64_t columns = kTileColumns;
+  int64_t columns = kTileWidth;
 };
 
 template <int kRows>
@@ -38,7 +38,7 @@ struct Tile {
   // of an element do not depend on kRows.
   template <typename T>
   [[gnu::always_inline]] void add_product(LeftOperand left, RightOperand<T> right, int64_t count) {
-    right.columns >= kTileColumns ? add<true>(left, right, count) : add<false>(left, right, count);
+    right.columns >= kTileWidth ? add<true>(left, right, count) : add<false>(left, right, count);
   }
   template <bool kWhole, typename T>
   [[gnu::always_inline]] void add(LeftOperand left, RightOperand<T> right, int64_t count) {
