@@ -9,22 +9,31 @@ if(BRAID_TESTS)
   include(GoogleTest)
 endif()
 
-# Files *_kernel.cpp are compiled once per instruction set, into namespace braid::cpu::<set>. They are always optimised: an
-# inline function that is left out of line would be shared between the sets by the linker. tools/check_kernels.py looks
-# for such functions.
-function(braid_kernels folder set options)
-  set(target braid_${folder}_${set})
-  add_library(${target} OBJECT ${ARGN})
-  target_include_directories(${target} PRIVATE src)
-  target_compile_definitions(${target} PRIVATE BRAID_ISA=${set} BRAID_ISA_HEADER="cpu/simd/${set}.h"
-    BRAID_UNITS_HEADER="cpu/linear/units_${set}.h")
-  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:braid_flags,INTERFACE_COMPILE_OPTIONS>
-    ${options} -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-exceptions)
-  target_sources(braid_${folder} PRIVATE $<TARGET_OBJECTS:${target}>)
-  if(BRAID_TESTS AND NOT BRAID_SANITIZE)
-    add_test(NAME ${folder}.kernels_${set} COMMAND ${CMAKE_SOURCE_DIR}/tools/check_kernels.py ${set} $<TARGET_OBJECTS:${target}>
-      COMMAND_EXPAND_LISTS)
-  endif()
+# Files *_kernel.cpp are compiled once per instruction set, into namespace braid::cpu::<set>; x_test_kernel.cpp for tests
+# alone. They are always optimised: an inline function that is left out of line would be shared between the sets by the
+# linker. tools/check_kernels.py looks for such functions. Sets the variable that `objects` names.
+set(options_avx2 -march=haswell -mtune=generic)
+set(options_avx512 -march=x86-64-v4 -mavx512vbmi -mavx512vnni -mavx512bf16 -mprefer-vector-width=512
+  -Wno-maybe-uninitialized -Wno-uninitialized)  # GCC 12 warns about its own headers
+function(braid_kernels name objects)
+  set(all "")
+  foreach(set avx2 avx512)
+    set(target braid_${name}_${set})
+    if(ARGN)
+      add_library(${target} OBJECT ${ARGN})
+      target_include_directories(${target} PRIVATE src)
+      target_compile_definitions(${target} PRIVATE BRAID_ISA=${set} BRAID_ISA_HEADER="cpu/simd/${set}.h"
+        BRAID_UNITS_HEADER="cpu/linear/units_${set}.h")
+      target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:braid_flags,INTERFACE_COMPILE_OPTIONS>
+        ${options_${set}} -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-exceptions)
+      list(APPEND all $<TARGET_OBJECTS:${target}>)
+      if(BRAID_TESTS AND NOT BRAID_SANITIZE)
+        add_test(NAME ${name}.kernels_${set} COMMAND ${CMAKE_SOURCE_DIR}/tools/check_kernels.py ${set}
+          $<TARGET_OBJECTS:${target}> COMMAND_EXPAND_LISTS)
+      endif()
+    endif()
+  endforeach()
+  set(${objects} ${all} PARENT_SCOPE)
 endfunction()
 
 # Without CUDA its folder is left out, and a file x_no_cuda.cpp takes the place of x_cuda.cpp.
@@ -43,6 +52,9 @@ function(braid_folder name)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "_kernel\\.cpp$")
+  set(test_kernels ${kernels})
+  list(FILTER kernels EXCLUDE REGEX "_test_kernel\\.cpp$")
+  list(FILTER test_kernels INCLUDE REGEX "_test_kernel\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_kernel\\.cpp$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
   set(links ${external_${name}})
@@ -54,15 +66,14 @@ function(braid_folder name)
   if(sources)
     add_library(braid_${name} STATIC ${sources})
     target_link_libraries(braid_${name} PUBLIC braid_flags ${links})
-    if(kernels)
-      braid_kernels(${name} avx2 "-march=haswell;-mtune=generic" ${kernels})
-      braid_kernels(${name} avx512 "-march=x86-64-v4;-mavx512vbmi;-mavx512vnni;-mavx512bf16;-mprefer-vector-width=512;-Wno-maybe-uninitialized;-Wno-uninitialized" ${kernels})
-    endif()
+    braid_kernels(${name} objects ${kernels})
+    target_sources(braid_${name} PRIVATE ${objects})
   else()
     add_library(braid_${name} INTERFACE)
     target_link_libraries(braid_${name} INTERFACE braid_flags ${links})
   endif()
   set_property(GLOBAL APPEND PROPERTY braid_tests_${name} ${tests})
+  set_property(GLOBAL PROPERTY braid_test_kernels_${name} ${test_kernels})
   set_property(GLOBAL APPEND PROPERTY braid_fuzzers ${fuzzers})
 endfunction()
 
@@ -70,7 +81,9 @@ endfunction()
 function(braid_tests name)
   get_property(tests GLOBAL PROPERTY braid_tests_${name})
   if(tests AND BRAID_TESTS)
-    add_executable(${name}_test ${tests})
+    get_property(kernels GLOBAL PROPERTY braid_test_kernels_${name})
+    braid_kernels(${name}_test objects ${kernels})
+    add_executable(${name}_test ${tests} ${objects})
     target_link_libraries(${name}_test PRIVATE braid_api braid_text GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE BRAID_SOURCE_DIR="${CMAKE_SOURCE_DIR}" BRAID_BINARY_DIR="${CMAKE_BINARY_DIR}")
     add_dependencies(${name}_test goldens)
@@ -92,5 +105,7 @@ foreach(folder ${folders})
 endforeach()
 
 # Measuring programs: not built by default, not tests.
-add_executable(cpu_products EXCLUDE_FROM_ALL bench/cpu_products.cpp)
-target_link_libraries(cpu_products PRIVATE braid_cpu)
+foreach(program cpu_products cpu_mixers)
+  add_executable(${program} EXCLUDE_FROM_ALL bench/${program}.cpp)
+  target_link_libraries(${program} PRIVATE braid_cpu)
+endforeach()

@@ -56,31 +56,27 @@ size_t prefix_reaching(std::span<Candidate> candidates, double goal, bool beyond
 // The candidates of a row in bands of falling logits, fetched as far as they are needed.
 class Bands {
  public:
-  // `step`: the depth of the first band; each further one reaches twice as deep.
-  Bands(const LogitRow& row, double temperature, double step) : row_(row), temperature_(temperature), depth_(step) {}
+  // `depth`: of the first band, below the largest logit.
+  Bands(const LogitRow& row, double temperature, double depth) : row_(row), temperature_(temperature), depth_(depth) {}
 
   std::vector<Candidate>& candidates() { return candidates_; }
 
   // Fetches and keeps the `count` largest (or all, if there are fewer), as if there were no others.
   void keep_largest(size_t count) {
-    while (candidates_.size() < count && !complete()) extend();
+    while (candidates_.size() < count && !complete()) fetch(next_border());
     if (candidates_.size() > count) {
       std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end(),
                        before);
       candidates_.resize(count);
     }
     to_ = kNothing;
+    weigh(0);
   }
   // Adds everything above `above`.
   void add(float above) {
-    if (!(above < to_)) return;
-    const int64_t count = row_.collect(row_, above, to_, row_.tokens);
-    for (int64_t i = 0; i < count; ++i) {
-      const int32_t token = row_.tokens[i];
-      const float logit = row_.logits[token];
-      candidates_.push_back({token, logit, std::exp((static_cast<double>(logit) - row_.largest) / temperature_)});
-    }
-    to_ = above;
+    const size_t first = candidates_.size();
+    fetch(above);
+    weigh(first);
   }
   // The length of the shortest prefix of the whole descending order with that mass; candidates() then begins with it.
   size_t prefix_reaching(double goal, bool beyond) {
@@ -93,7 +89,7 @@ class Bands {
         return begin + cpu::prefix_reaching(band, goal - mass, beyond);
       mass += here;
       begin = candidates_.size();
-      extend();
+      add(next_border());
     }
   }
 
@@ -101,10 +97,23 @@ class Bands {
   static constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
   bool complete() const { return to_ == kNothing; }
-  void extend() {
-    constexpr int kMostBands = 8;
-    add(++bands_ < kMostBands ? static_cast<float>(row_.largest - depth_) : kNothing);
-    depth_ *= 2;
+  // Each band reaches half as deep again as the one before it; the last one to the end.
+  float next_border() {
+    constexpr int kMostBands = 16;
+    const double depth = depth_;
+    depth_ *= 1.5;
+    return ++bands_ < kMostBands ? static_cast<float>(row_.largest - depth) : kNothing;
+  }
+  // Adds everything above `above` without its weight.
+  void fetch(float above) {
+    if (!(above < to_)) return;
+    const int64_t count = row_.collect(row_, above, to_, row_.tokens);
+    for (int64_t i = 0; i < count; ++i) candidates_.push_back({row_.tokens[i], row_.logits[row_.tokens[i]], 0.0});
+    to_ = above;
+  }
+  void weigh(size_t first) {
+    for (Candidate& candidate : std::span(candidates_).subspan(first))
+      candidate.weight = std::exp((static_cast<double>(candidate.logit) - row_.largest) / temperature_);
   }
 
   const LogitRow& row_;
@@ -121,7 +130,7 @@ int32_t draw(const LogitRow& row, const SampleRow& how) {
   const double temperature = how.temperature;
   const double uniform_draw = uniform(how.key, how.position, 0);
   const bool few = how.top_k > 0 && how.top_k < row.width;
-  Bands bands(row, temperature, few ? 4.0 : 4.0 * temperature);
+  Bands bands(row, temperature, few ? 1.0 : 3.0 * temperature);
   std::vector<Candidate>& kept = bands.candidates();
   double total = 0;
   if (few) {
@@ -145,7 +154,7 @@ int32_t draw(const LogitRow& row, const SampleRow& how) {
 }
 
 int64_t rank(const LogitRow& row, int64_t count, int32_t* tokens) {
-  Bands bands(row, 1.0, 4.0);
+  Bands bands(row, 1.0, 1.0);
   bands.keep_largest(static_cast<size_t>(count));
   std::vector<Candidate>& kept = bands.candidates();
   std::sort(kept.begin(), kept.end(), before);
