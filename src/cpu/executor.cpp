@@ -98,7 +98,7 @@ class CpuExecutor final : public Executor {
 
   Memory allocate(size_t bytes) override {
     const size_t length = std::max<size_t>(bytes, 1);
-    void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) fail(ErrorKind::Resource, "no memory for {} bytes", bytes);
     if (length >= kHugePage) madvise(memory, length, MADV_HUGEPAGE);
     return {static_cast<std::byte*>(memory), length, [](std::byte* data, size_t size) { munmap(data, size); }};

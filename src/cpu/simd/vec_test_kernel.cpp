@@ -1,17 +1,12 @@
-// Largest errors of the vector functions of one instruction set, over a sweep of floats. Tests include this once per
-// set, with functions of that set enabled, so nothing here may use inline functions of others. SPDX-License-Identifier:
-// Apache-2.0
-#pragma once
-
+// Largest errors of the vector functions of one instruction set, over a sweep of floats.
+// SPDX-License-Identifier: Apache-2.0
 #include "cpu/simd/vec.h"
+#include "cpu/simd/vec_probe.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-struct Error {
-  double units = 0;  // in the last place of the exact result, which counts as normal
-  float at = 0;
-};
+using Error = VecProbe::Error;
 
 float float_of(uint32_t bits) {
   float value;
@@ -131,4 +126,20 @@ bool reads_e4m3(float (*exact)(uint8_t)) {
 }
 
 }  // namespace
+
+extern const VecProbe kVecProbe;
+const VecProbe kVecProbe = {.exponential_error = exponential_error,
+                            .logarithm_error = logarithm_error,
+                            .logarithm_1p_error = logarithm_1p_error,
+                            .sigmoid_error = sigmoid_error,
+                            .silu_error = silu_error,
+                            .softplus_error = softplus_error,
+                            .sine_cosine_error = sine_cosine_error,
+                            .exponential = exponential_of,
+                            .logarithm = logarithm_of,
+                            .softplus = softplus_of,
+                            .silu = silu_of,
+                            .rounds_to_bf16 = rounds_to_bf16,
+                            .reads_e4m3 = reads_e4m3};
+
 }  // namespace braid::cpu::BRAID_ISA
