@@ -49,7 +49,8 @@ Scorer::Scorer(const LoadedModel& model, const ScoreOptions& options)
     : model_(model),
       options_(completed(options)),
       pool_(model.executor, model.spec.needs,
-            plan_state(model.spec.needs, {.context = options.context, .sequences = options.sequences})),
+            plan_state(model.spec.needs, {.context = options.context,
+                                          .sequences = std::max<int32_t>(options.sequences, options.drafts)})),
       runner_(model, pool_, runner_options(options_)) {
   if (options_.poison)
     for (int need = 0; need < static_cast<int>(pool_.needs().size()); ++need)
@@ -174,29 +175,40 @@ std::vector<DocumentLoss> Scorer::losses(std::span<const std::span<const int32_t
 void Scorer::drafts(std::span<const int32_t> tokens, const std::function<void(const DraftedRow&)>& on_row) {
   CHECK(model_.spec.drafter && options_.drafts > 0, "drafts={}", options_.drafts);
   check(tokens);
-  if (std::ssize(tokens) > options_.chunk)
-    fail("the text has {} tokens, drafts are computed in one chunk of {}", tokens.size(), options_.chunk);
+  // The trunk shares a sequence with the first depth; deeper ones have keys and values of their own.
   Readings readings(pool_);
-  readings.list.push_back({.state = pool_.acquire()});
-  SequenceState& state = readings.list.back().state;
-  CHECK(pool_.grow(state, std::ssize(tokens)));
-  const std::vector<SequenceRows> rows{{.state = &state, .tokens = tokens}};
-  runner_.run(rows, [&](const Pass& pass) { draft({state, tokens, on_row}, 1, pass.outputs.hidden); });
+  for (int depth = 1; depth <= options_.drafts; ++depth) {
+    readings.list.push_back({.state = pool_.acquire()});
+    CHECK(pool_.grow(readings.list.back().state, std::ssize(tokens)));
+  }
+  const int64_t length = std::ssize(tokens);
+  for (int64_t at = 0; at < length; at += options_.chunk) {
+    const int64_t count = std::min(options_.chunk, length - at);
+    const Drafting drafting{readings.list, tokens, at, at + count, on_row};
+    const std::vector<SequenceRows> rows{
+        {.state = &readings.list.front().state,
+         .tokens = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count))}};
+    runner_.run(rows, [&](const Pass& pass) { draft(drafting, 1, pass.outputs.hidden); });
+    model_.executor.wait();
+    for (Reading& reading : readings.list) pool_.commit(reading.state, at + count);
+  }
 }
 
 void Scorer::draft(const Drafting& drafting, int depth, Tensor hidden) {
-  if (depth > options_.drafts || std::ssize(drafting.tokens) <= depth) return;
+  const int64_t end = std::min(drafting.end, std::ssize(drafting.tokens) - depth), count = end - drafting.begin;
+  if (depth > options_.drafts || count <= 0) return;
   std::vector<SequenceRows> rows{
-      {.state = &drafting.state, .tokens = drafting.tokens.subspan(static_cast<size_t>(depth))}};
-  const int64_t count = std::ssize(rows[0].tokens);
+      {.state = &drafting.states[static_cast<size_t>(depth - 1)].state,
+       .tokens = drafting.tokens.subspan(static_cast<size_t>(drafting.begin + depth), static_cast<size_t>(count))}};
   rows[0].heads.resize(static_cast<size_t>(count));
   std::iota(rows[0].heads.begin(), rows[0].heads.end(), 0);
   runner_.draft(rows, hidden.slice_rows(0, count), [&](const Pass& pass) {
     const std::vector<float> logits = download_floats(model_.executor, pass.outputs.logits);
     const auto width = static_cast<size_t>(model_.spec.vocabulary);
     for (int64_t i = 0; i < count; ++i)
-      drafting.on_row(
-          {.depth = depth, .position = i, .logits = std::span(logits).subspan(static_cast<size_t>(i) * width, width)});
+      drafting.on_row({.depth = depth,
+                       .position = drafting.begin + i,
+                       .logits = std::span(logits).subspan(static_cast<size_t>(i) * width, width)});
     draft(drafting, depth + 1, pass.outputs.hidden);
   });
 }

@@ -68,7 +68,7 @@ class Scorer {
            const std::function<void(const TappedRows&)>& on_tap = nullptr);
   // Loss of each document, alone.
   std::vector<DocumentLoss> losses(std::span<const std::span<const int32_t>> documents);
-  // Teacher-forced drafts of one document, which fits in a chunk: at depth 1, row i pairs the trunk's hidden row i with
+  // Teacher-forced drafts of one document, chunk by chunk: at depth 1, row i pairs the trunk's hidden row i with
   // token i + 1; at depth d, the row i of depth d - 1 with token i + d. Each depth is a pass whose keys and values are
   // its own rows alone. The model must have a drafter.
   void drafts(std::span<const int32_t> tokens, const std::function<void(const DraftedRow&)>& on_row);
@@ -76,9 +76,11 @@ class Scorer {
  private:
   struct Reading;
   struct Readings;
+  // One chunk, positions [begin, end); states[d - 1] is the sequence of depth d.
   struct Drafting {
-    const SequenceState& state;
+    std::span<const Reading> states;
     std::span<const int32_t> tokens;
+    int64_t begin, end;
     const std::function<void(const DraftedRow&)>& on_row;
   };
   void check(std::span<const int32_t> tokens) const;
