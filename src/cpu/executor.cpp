@@ -43,8 +43,9 @@ auto kernel_of(const Kernels& kernels, const TopLogprobs*) { return kernels.top_
 // The ops submitted since the last wait, each with the function that runs it.
 class Queue {
  public:
+  using Run = void (*)(const Kernels&, const std::byte*, const Share&);
   struct Entry {
-    void (*run)(const Kernels&, const std::byte*, const Share&) = nullptr;
+    Run run = nullptr;
     size_t offset = 0;
     bool small = false;
   };
@@ -91,8 +92,15 @@ class CpuExecutor final : public Executor {
   }
 
   void wait() override {
-    if (queue_.entries().empty()) return;
-    team_.run([this](int member) { walk(member); });
+    for (const Queue::Entry& entry : queue_.entries()) {
+      const Call call{kernels_, queue_.op(entry), entry.run};
+      const Team::Task task{[](const void* context, const Share& share) {
+                              const auto& made = *static_cast<const Call*>(context);
+                              made.run(made.kernels, made.op, share);
+                            },
+                            &call, fast_};
+      entry.small ? team_.run_alone(task) : team_.run(task);
+    }
     queue_.clear();
   }
 
@@ -124,26 +132,11 @@ class CpuExecutor final : public Executor {
   }
 
  private:
-  // What every member does in a run: the same walk over the list, so that all know which ops are member 0's alone.
-  void walk(int member) {
-    Share share{.member = member, .members = team_.members(), .team = &team_, .next = team_.counter(), .fast = fast_};
-    std::atomic<int64_t> alone_next{0};
-    const Share alone{.member = 0, .members = 1, .team = &team_, .next = &alone_next, .fast = fast_};
-    bool waits = false;  // for member 0, which worked alone
-    for (const Queue::Entry& entry : queue_.entries()) {
-      if (entry.small) {
-        waits = true;
-        if (member != 0) continue;
-        alone_next.store(0, std::memory_order_relaxed);
-        entry.run(kernels_, queue_.op(entry), alone);
-        continue;
-      }
-      if (waits) team_.barrier();
-      waits = false;
-      entry.run(kernels_, queue_.op(entry), share);
-      team_.barrier();
-    }
-  }
+  struct Call {
+    const Kernels& kernels;
+    const std::byte* op;
+    Queue::Run run;
+  };
 
   const Kernels& kernels_;
   const bool fast_;

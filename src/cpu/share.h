@@ -10,10 +10,11 @@ namespace braid::cpu {
 
 class Team;
 
-// Every member calls the same kernel with its own Share; the op ends when all have returned.
+// Member 0 and those members that are free in time call the same kernel, each with its own Share; the op ends when they
+// have returned. Who takes part is not known in advance, so work is divided by `take`, never by member numbers.
 struct Share {
   int member = 0;
-  int members = 1;
+  int members = 1;  // of the team: at most so many take part
   Team* team = nullptr;
   std::atomic<int64_t>* next = nullptr;  // zero when the op starts
   bool fast = false;
@@ -23,7 +24,7 @@ struct Share {
     const int64_t block = next->fetch_add(1, std::memory_order_relaxed);
     return block < blocks ? block : -1;
   }
-  // Waits for all members, and starts `take` from zero again.
+  // Waits for all who take part (nobody joins any more), and starts `take` from zero again.
   void barrier() const;
   // This member's own memory of at least `bytes`, aligned to 64, valid until the kernel returns or asks again.
   std::byte* workspace(size_t bytes) const;

@@ -1,64 +1,73 @@
-// A team of threads that run the same work together, with a barrier between its steps.
+// A team of threads: the caller does the work, and those of the others that are free help.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "cpu/share.h"
+
 namespace braid::cpu {
 
-// The thread that calls `run` is member 0; the others wait for it, spinning for a moment and then asleep, so that a
-// team without work uses no processor. One thread at a time calls `run`. Work that throws is a programmer error.
+// The thread that calls `run` is member 0 and never waits for a member that has not joined: where the system gives a
+// helper's processor to someone else, the work goes on without it. Helpers spin for a moment when there is nothing to
+// do and then sleep, so that a team without work uses no processor. One thread at a time calls `run`. Work that throws
+// is a programmer error.
 class Team {
  public:
+  struct Task {
+    void (*work)(const void* context, const Share& share) = nullptr;
+    const void* context = nullptr;
+    bool fast = false;  // handed on in the Share
+  };
+
   explicit Team(int members);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int members() const { return static_cast<int>(places_.size()); }
-  // Every member calls work(member); returns when all have returned.
-  void run(const std::function<void(int)>& work);
-  // Waits until every member has called it, then sets the work counter to zero. Within `run` only.
-  void barrier();
-  std::atomic<int64_t>* counter() { return &counter_; }
-
-  // Memory of one member, and memory of all: at least `bytes`, aligned to 64. It grows and is kept.
-  std::byte* workspace(int member, size_t bytes);
-  // Every member asks for the same amount; a barrier must lie between two such requests.
-  std::byte* shared_workspace(size_t bytes);
+  int members() const { return static_cast<int>(workspaces_.size()); }
+  // Runs the task with the help of the team; when it returns, so have all who took part.
+  void run(const Task& task);
+  // Runs it on member 0 alone, without waking anyone.
+  void run_alone(const Task& task);
 
  private:
+  friend struct Share;
   class Bytes {
    public:
     ~Bytes();
-    std::byte* at_least(size_t bytes);
+    std::byte* at_least(size_t bytes);  // aligned to 64; grows, and is kept
 
    private:
     std::byte* data_ = nullptr;
     size_t bytes_ = 0;
   };
-  struct alignas(64) Place {
-    Bytes workspace;
+  struct alignas(64) Workspace {
+    Bytes bytes;
   };
 
-  void serve(int member);
-  void wait_until_changed(const std::atomic<uint32_t>& word, uint32_t old);
+  Share share_of(int member, bool fast);
+  void help(int member);
+  void barrier();
 
-  alignas(64) std::atomic<int64_t> counter_{0};
-  alignas(64) std::atomic<uint32_t> arrived_{0};
-  alignas(64) std::atomic<uint32_t> phase_{0};
-  alignas(64) std::atomic<uint32_t> round_{0};  // one more for each `run`
+  // The door to the running task: its number, whether it is closed, and how many helpers are inside. A helper that goes
+  // to sleep, and member 0 waiting for helpers to leave, wait for a change of this word.
+  static constexpr uint32_t kClosed = 1 << 15, kInside = kClosed - 1;
+  static constexpr int kNumberShift = 16;
+  alignas(64) std::atomic<uint32_t> door_{kClosed};
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<uint32_t> arrived_{0};  // at the barrier
+  alignas(64) std::atomic<uint32_t> phase_{0};    // barriers passed
+  alignas(64) Task task_;
   std::atomic<bool> ending_{false};
-  const std::function<void(int)>* work_ = nullptr;
   std::mutex mutex_;  // of shared_
   Bytes shared_;
-  std::vector<Place> places_;
+  std::vector<Workspace> workspaces_;
   std::vector<std::thread> threads_;
 };
 

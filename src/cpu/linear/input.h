@@ -49,13 +49,19 @@ struct Forms {
   }
   // Fills them; when it returns all rows are there.
   void prepare(const Share& share, const Tensor& x) const {
-    const bool mine = alone(x);
-    const int64_t from = mine ? 0 : x.rows() * share.member / share.members;
-    const int64_t to = mine ? x.rows() : x.rows() * (share.member + 1) / share.members;
+    constexpr int64_t kRows = 16;  // of a work item
+    const int64_t tokens = x.rows(), items = (tokens + kRows - 1) / kRows;
+    if (alone(x)) return prepare_rows(x, 0, tokens);
+    for (int64_t item = share.take(items); item >= 0; item = share.take(items))
+      prepare_rows(x, item * kRows, (item + 1) * kRows < tokens ? (item + 1) * kRows : tokens);
+    share.barrier();
+  }
+
+ private:
+  void prepare_rows(const Tensor& x, int64_t from, int64_t to) const {
     for (int kind = 0; kind < kKinds; ++kind)
       for (int64_t t = from; wanted[kind] && t < to; ++t)
         prepare_row(static_cast<Operand>(kind), x, t, rows[kind] + t * strides[kind]);
-    if (!mine) share.barrier();
   }
 };
 
