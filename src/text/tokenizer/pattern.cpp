@@ -17,9 +17,9 @@ namespace {
 constexpr size_t kFirstStackBytes = size_t{64} << 10;
 constexpr size_t kMaxStackBytes = size_t{256} << 20;
 constexpr uint32_t kMaxHeapKiB = 256 << 10;
-// A step is less than a microsecond, so this bounds one match to minutes at the very worst, and a text of 1 MB that
-// is walked a few times over stays far below.
-constexpr uint32_t kMaxSteps = 100'000'000;
+// Steps of backtracking for one match: as many as Oniguruma allows by default, and for walking over the text a few
+// times.
+constexpr uint64_t kMaxSteps = 10'000'000, kStepsPerByte = 4;
 
 std::string message_of(int code) {
   PCRE2_UCHAR text[256] = {};
@@ -50,7 +50,6 @@ struct MatchSpace::Memory {
       owned(pcre2_jit_stack_create(kFirstStackBytes, kMaxStackBytes, nullptr));
 
   Memory() {
-    pcre2_set_match_limit(context.get(), kMaxSteps);
     pcre2_set_heap_limit(context.get(), kMaxHeapKiB);
     pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
   }
@@ -99,6 +98,8 @@ void Pattern::cover(std::string_view text, MatchSpace& space, std::vector<Stretc
   cover.clear();
   if (text.empty()) return cover.push_back({});
   MatchSpace::Memory& memory = *space.memory_;
+  const uint64_t steps = kMaxSteps + kStepsPerByte * text.size();
+  pcre2_set_match_limit(memory.context.get(), static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   const size_t* found = pcre2_get_ovector_pointer(memory.data.get());
   const auto match = code_->compiled_to_machine_code ? pcre2_jit_match : pcre2_match;
