@@ -241,8 +241,8 @@ std::vector<Comparison> layerwise(const Options& options, const OpenModel& model
     for (const BranchError& error :
          compare_branches(reference.loaded(), model.loaded(), ints(*stored), options.chunk)) {
       const std::string at = fmt::format("{} layer {} {}", prompt, error.layer, error.part);
-      const std::string note =
-          error.near_ties > 0 ? fmt::format("{} of {} rows near a tie left out", error.near_ties, error.rows) : "";
+      std::string note = fmt::format("worst row {:.1e}", error.worst_row);
+      if (error.near_ties > 0) note += fmt::format(", {} of {} rows near a tie left out", error.near_ties, error.rows);
       out.push_back({at + ": output", error.output, bound, note});
       if (error.state > 0) out.push_back({at + ": state", error.state, bound, ""});
       // Rows that are left out prove nothing; too many of them would hide a fault.

@@ -41,15 +41,22 @@ std::vector<MemoryId> memories(const Part& part) {
   return {};
 }
 
-double relative(std::span<const float> ours, std::span<const float> trusted) {
+// Sums of squares.
+struct Distance {
   double difference = 0, norm = 0;
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const double d = static_cast<double>(ours[i]) - trusted[i];
-    difference += d * d;
-    norm += static_cast<double>(trusted[i]) * trusted[i];
+  double relative() const {
+    if (!std::isfinite(difference)) return INFINITY;
+    return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
   }
-  if (!std::isfinite(difference)) return INFINITY;
-  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+};
+
+Distance distance(std::span<const float> ours, std::span<const float> trusted) {
+  Distance out;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    out.difference += std::pow(static_cast<double>(ours[i]) - trusted[i], 2);
+    out.norm += std::pow(static_cast<double>(trusted[i]), 2);
+  }
+  return out;
 }
 
 class Walk {
@@ -124,7 +131,8 @@ class Walk {
     if (moe == nullptr || moe->chosen == moe->experts) return out;
     const auto scores = [&](Side& side, Step& its_step, Tensor x) {
       Tensor logits = its_step.allocate(DType::F32, {x.rows(), moe->experts});
-      its_step.run(Linear{.x = x, .targets = {{{.out = logits, .weight = its_step.matrix(moe->router)}}}});
+      its_step.run(
+          Linear{.x = x, .targets = {{{.out = logits, .weight = its_step.matrix(moe->router)}}}, .exact = true});
       return download_floats(side.model.executor, logits);
     };
     const std::vector<float> ours = scores(trusted_, step, inputs.first),
@@ -145,23 +153,29 @@ class Walk {
   }
 
   void compare_rows(BranchError& error, const std::vector<bool>& left_out, Tensor trusted, Tensor other) {
-    const std::vector<float> expected = download_floats(trusted_.model.executor, trusted),
-                             found = download_floats(other_.model.executor, other);
+    const std::vector<float> expected = download_floats(trusted_.model.executor, trusted);
+    const std::vector<float> found = download_floats(other_.model.executor, other);
     const auto width = static_cast<size_t>(trusted.width());
+    double difference = 0, norm = 0;
     for (size_t row = 0; row < left_out.size(); ++row) {
       error.rows += 1;
       if (left_out[row]) {
         error.near_ties += 1;
         continue;
       }
-      error.output = std::max(error.output, relative(std::span(found).subspan(row * width, width),
-                                                     std::span(expected).subspan(row * width, width)));
+      const Distance row_distance =
+          distance(std::span(found).subspan(row * width, width), std::span(expected).subspan(row * width, width));
+      error.worst_row = std::max(error.worst_row, row_distance.relative());
+      difference += row_distance.difference;
+      norm += row_distance.norm;
     }
+    error.output = std::max(error.output, Distance{difference, norm}.relative());
   }
 
   void compare_state(BranchError& error, const Part& part) {
     for (const MemoryId memory : memories(part))
-      error.state = std::max(error.state, relative(state_floats(other_, memory), state_floats(trusted_, memory)));
+      error.state =
+          std::max(error.state, distance(state_floats(other_, memory), state_floats(trusted_, memory)).relative());
   }
 
   Side trusted_, other_;

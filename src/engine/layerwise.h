@@ -12,12 +12,13 @@
 
 namespace braid {
 
-// The largest errors of one branch over all chunks, as ||ours - trusted|| / ||trusted|| of whole rows (or of one
-// sequence's state array).
+// The errors of one branch, the largest over all chunks: ||ours - trusted|| / ||trusted|| of the rows of a chunk
+// together, and of a state array. Single rows say less: a norm inside a part divides by what may be a small difference
+// of large numbers, and rounding is magnified by as much; `worst_row` is the largest error of one row by itself.
 struct BranchError {
   int layer = 0;
   std::string part;
-  double output = 0, state = 0;
+  double output = 0, state = 0, worst_row = 0;
   int64_t rows = 0;
   // Rows left out because the trusted router's choice is nearer to a tie than the error of the other's scores.
   int64_t near_ties = 0;

@@ -24,6 +24,7 @@ struct Linear {
   };
   Tensor x;
   std::array<Target, 4> targets{};  // the first absent weight ends the list
+  bool exact = false;               // operands are not rounded: for what steers a decay or a choice
   void fields(auto&& visit) {
     visit.in("x", x);
     for (Target& target : targets)

@@ -9,7 +9,7 @@ namespace braid {
 
 void apply(Step& step, const MoeFfn& ffn, Tensor x, Tensor out) {
   Tensor scores = step.allocate(DType::F32, {x.rows(), ffn.experts});
-  Linear score{.x = x, .targets = {{{.out = scores, .weight = step.matrix(ffn.router)}}}};
+  Linear score{.x = x, .targets = {{{.out = scores, .weight = step.matrix(ffn.router)}}}, .exact = true};
   Tensor shared_gate;
   if (ffn.shared && ffn.shared->gate) {
     shared_gate = step.allocate(DType::F32, {x.rows(), 1});
