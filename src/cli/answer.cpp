@@ -48,18 +48,21 @@ Sampling merged(const OpenModel& model, const SamplingOptions& options) {
   return out;
 }
 
-// Turns tokens into what is shown: whole characters, up to a stop string, thoughts apart from the answer.
+// Turns tokens into what is shown: whole characters, up to a stop string, thoughts apart from the answer. Without a
+// tokenizer: ids.
 class Display {
  public:
-  Display(const Tokenizer& tokenizer, const std::vector<std::string>& stops, bool inside)
-      : decoder_(tokenizer, true), stops_(stops), splitter_({}, inside) {}
+  Display(const std::optional<Tokenizer>& tokenizer, const std::vector<std::string>& stops, bool inside)
+      : stops_(stops), splitter_({}, inside) {
+    if (tokenizer) decoder_.emplace(*tokenizer, true);
+  }
   // Whether the answer goes on.
   bool push(int32_t token, Answer& answer, const Show& show) {
-    emit(splitter_.push(stops_.push(decoder_.push(token))), answer, show);
+    emit(splitter_.push(stops_.push(decoder_ ? decoder_->push(token) : fmt::format("{} ", token))), answer, show);
     return !stops_.stopped();
   }
   void finish(Answer& answer, const Show& show) {
-    emit(splitter_.push(stops_.push(decoder_.finish())), answer, show);
+    if (decoder_) emit(splitter_.push(stops_.push(decoder_->finish())), answer, show);
     emit(splitter_.push(stops_.finish()), answer, show);
     emit(splitter_.finish(), answer, show);
   }
@@ -71,7 +74,7 @@ class Display {
     if (!piece.reasoning.empty()) show(piece.reasoning, true);
     if (!piece.answer.empty()) show(piece.answer, false);
   }
-  StreamDecoder decoder_;
+  std::optional<StreamDecoder> decoder_;
   StopStrings stops_;
   ReasoningSplitter splitter_;
 };
@@ -89,27 +92,29 @@ Answerer::Answerer(const OpenModel& model, const SamplingOptions& options)
     : model_(model),
       options_(options),
       sampling_(merged(model, options)),
-      engine_(model.loaded(), engine_options(model)) {
-  if (!model.tokenizer) fail("{}: has no tokenizer.json", model.folder.string());
+      engine_(model.loaded(), engine_options(model)) {}
+
+Prompt Answerer::prompt_of(const std::string& text) const {
+  if (!model_.tokenizer) fail("{}: has no tokenizer.json; give the prompt with --ids", model_.folder.string());
+  return {.text = text, .ids = model_.tokenizer->encode(text, {.add_special_tokens = !model_.chat_template})};
 }
 
-Answer Answerer::ask(const std::string& prompt, const Show& show, const std::atomic<bool>& interrupted) {
+Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<bool>& interrupted) {
   Answer answer;
-  Request request{.tokens = model_.tokenizer->encode(prompt, {.add_special_tokens = !model_.chat_template}),
-                  .sampling = sampling_,
-                  .keep = true};
+  Request request{.tokens = prompt.ids, .sampling = sampling_, .keep = true};
   if (options_.max_tokens >= 0) request.max_tokens = options_.max_tokens;
   if (kept_) request.resume = Resume{.from = *kept_};
-  answer.prompt_tokens = std::ssize(request.tokens);
-  Display display(*model_.tokenizer, options_.stop, ends_in_reasoning(prompt, {}));
+  Display display(model_.tokenizer, options_.stop, ends_in_reasoning(prompt.text, {}));
   auto start = Clock::now();
   bool ended = false;
   request.on_event = [&](const Event& event) {
-    if (answer.answer_tokens == 0 && event.token >= 0) {
-      answer.prefill_seconds = seconds_since(start);
-      start = Clock::now();
+    if (event.token >= 0) {
+      if (answer.ids.empty()) {
+        answer.prefill_seconds = seconds_since(start);
+        start = Clock::now();
+      }
+      answer.ids.push_back(event.token);
     }
-    answer.answer_tokens += event.token >= 0;
     if (event.finish) {
       ended = true;
       answer.finish = *event.finish;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/model.h"
 #include "cli/options.h"
@@ -14,10 +15,15 @@
 
 namespace braid::cli {
 
+struct Prompt {
+  std::string text;  // rendered; empty where only ids were given
+  std::vector<int32_t> ids;
+};
+
 struct Answer {
   std::string text, reasoning;  // without marks
+  std::vector<int32_t> ids;     // with the token that ended it
   FinishReason finish = FinishReason::Stop;
-  int64_t prompt_tokens = 0, answer_tokens = 0;
   double prefill_seconds = 0, decode_seconds = 0;
 };
 
@@ -29,9 +35,11 @@ using Show = std::function<void(std::string_view text, bool reasoning)>;
 class Answerer {
  public:
   Answerer(const OpenModel& model, const SamplingOptions& options);
-  // `prompt` is the whole rendered text. Ends early, with FinishReason::Cancelled, when `interrupted` becomes true.
-  // An Input error when the prompt is empty or does not fit the context.
-  Answer ask(const std::string& prompt, const Show& show, const std::atomic<bool>& interrupted);
+  // The prompt of a text that is whole: a rendered template, or to be completed as it is.
+  Prompt prompt_of(const std::string& text) const;
+  // Ends early, with FinishReason::Cancelled, when `interrupted` becomes true. An Input error when the prompt is empty
+  // or does not fit the context. Without a tokenizer ids are shown.
+  Answer ask(const Prompt& prompt, const Show& show, const std::atomic<bool>& interrupted);
   void forget();
 
  private:

@@ -10,6 +10,7 @@
 #include "api/device.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "cli/command.h"
 
@@ -49,8 +50,12 @@ int run(int argc, char** argv) {
   return 0;
 }
 
+// One line, whatever the message quotes of a file.
 int report(std::string_view message, int code) {
-  fmt::print(stderr, "braid: {}\n", message);
+  std::string line = braid::to_valid_utf8(message);
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  fmt::print(stderr, "braid: {}\n", line);
   return code;
 }
 

@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "cli/answer.h"
@@ -24,13 +27,15 @@ struct Options {
   SamplingOptions sampling;
   std::optional<std::string> prompt;
   std::string file, system, think;
-  bool raw = false, stats = false;
+  std::string messages, ids;
+  bool raw = false, stats = false, json = false;
 };
 
 // As templates know them: bos_token, eos_token ...
-Json special_tokens(const Tokenizer& tokenizer) {
-  const TokenizerConfig& config = tokenizer.config();
+Json special_tokens(const OpenModel& model) {
   Json out = Json::object();
+  if (!model.tokenizer) return out;
+  const TokenizerConfig& config = model.tokenizer->config();
   const std::pair<const char*, const std::optional<std::string>*> named[] = {{"bos_token", &config.bos_token},
                                                                              {"eos_token", &config.eos_token},
                                                                              {"pad_token", &config.pad_token},
@@ -74,17 +79,38 @@ class Printer {
 
 void print_ending(const Answer& answer, const OpenModel& model) {
   if (answer.finish == FinishReason::Context) fmt::print(stderr, "[the context of {} tokens is full]\n", model.context);
-  if (answer.finish == FinishReason::Length) fmt::print(stderr, "[stopped after {} tokens]\n", answer.answer_tokens);
+  if (answer.finish == FinishReason::Length) fmt::print(stderr, "[stopped after {} tokens]\n", answer.ids.size());
   if (answer.finish == FinishReason::Cancelled) fmt::print(stderr, "[stopped]\n");
 }
 
-void print_stats(const Answer& answer) {
-  const auto rate = [](int64_t tokens, double seconds) {
+void print_stats(const Prompt& prompt, const Answer& answer) {
+  const auto rate = [](size_t tokens, double seconds) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
   fmt::print(stderr, "prefill {} tokens {:.1f} tokens/s, decode {} tokens {:.1f} tokens/s, finish {}\n",
-             answer.prompt_tokens, rate(answer.prompt_tokens, answer.prefill_seconds), answer.answer_tokens,
-             rate(answer.answer_tokens - 1, answer.decode_seconds), name_of(answer.finish));
+             prompt.ids.size(), rate(prompt.ids.size(), answer.prefill_seconds), answer.ids.size(),
+             rate(answer.ids.size() - std::min<size_t>(answer.ids.size(), 1), answer.decode_seconds),
+             name_of(answer.finish));
+}
+
+void print_json(const Prompt& prompt, const Answer& answer) {
+  const Json out = {{"prompt", prompt.text},         {"prompt_ids", prompt.ids},
+                    {"reasoning", answer.reasoning}, {"answer", answer.text},
+                    {"answer_ids", answer.ids},      {"finish", std::string(name_of(answer.finish))}};
+  fmt::print("{}\n", out.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::vector<int32_t> parse_ids(const std::string& text) {
+  std::vector<int32_t> ids;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || end != word.data() + word.size())
+      fail(ErrorKind::Usage, "--ids: '{}' is not a token id", word);
+    ids.push_back(id);
+  }
+  return ids;
 }
 
 class Session {
@@ -98,10 +124,28 @@ class Session {
     if (!model_.chat_template && !options_.raw)
       fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
     if (options_.raw || !model_.chat_template) {
-      answer(prompt);
+      answer(answerer_.prompt_of(prompt));
       return;
     }
     turn(prompt);
+  }
+
+  void once(std::vector<int32_t> ids) { answer({.ids = std::move(ids)}); }
+
+  // A conversation as a list of messages, or an object with messages, tools and further variables of the template.
+  void conversation(const std::string& file) {
+    if (!model_.chat_template) fail("{}: has no chat template for --messages", model_.folder.string());
+    const Json json = parse_json(read_text(file), file);
+    ChatInput input{.special_tokens = special_tokens(model_)};
+    if (!json.is_array() && !json.is_object())
+      fail("{}: expected a list of messages, or an object that holds one", file);
+    input.messages = json.is_array() ? json : json.value("messages", Json());
+    if (json.is_object()) {
+      input.tools = json.value("tools", Json());
+      for (const auto& [key, value] : json.items())
+        if (key != "messages" && key != "tools" && !value.is_null()) input.variables[key] = value;
+    }
+    answer(answerer_.prompt_of(with_context(file, [&] { return render_chat(*model_.chat_template, input); })));
   }
 
   void chat() {
@@ -167,20 +211,27 @@ class Session {
 
   void turn(const std::string& text) {
     messages_.push_back({{"role", "user"}, {"content", text}});
-    ChatInput input{.messages = messages_, .special_tokens = special_tokens(*model_.tokenizer)};
+    ChatInput input{.messages = messages_, .special_tokens = special_tokens(model_)};
     if (!options_.think.empty()) input.variables["enable_thinking"] = options_.think == "on";
-    const Answer given = answer(render_chat(*model_.chat_template, input));
+    const Answer given = answer(answerer_.prompt_of(render_chat(*model_.chat_template, input)));
     messages_.push_back({{"role", "assistant"}, {"content", given.text}});
     if (!given.reasoning.empty()) messages_.back()["reasoning_content"] = given.reasoning;
   }
 
-  Answer answer(const std::string& prompt) {
+  Answer answer(const Prompt& prompt) {
     Printer printer;
     Answer out = answerer_.ask(
-        prompt, [&](std::string_view text, bool reasoning) { printer.show(text, reasoning); }, interrupted);
-    printer.finish();
+        prompt,
+        [&](std::string_view text, bool reasoning) {
+          if (!options_.json) printer.show(text, reasoning);
+        },
+        interrupted);
+    if (options_.json)
+      print_json(prompt, out);
+    else
+      printer.finish();
     print_ending(out, model_);
-    if (options_.stats) print_stats(out);
+    if (options_.stats) print_stats(prompt, out);
     return out;
   }
 
@@ -195,7 +246,11 @@ void run(const Options& options) {
   const OpenModel model = open_model(options.open);
   catch_interrupts();
   Session session(options, model);
-  if (!options.file.empty()) {
+  if (!options.messages.empty()) {
+    session.conversation(options.messages);
+  } else if (!options.ids.empty()) {
+    session.once(parse_ids(options.ids));
+  } else if (!options.file.empty()) {
     session.once(read_text(options.file));
   } else if (options.prompt) {
     session.once(*options.prompt == "-" ? read_text("-") : *options.prompt);
@@ -211,12 +266,23 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "answer once, or chat when no prompt is given");
   add_model_options(*command, options->open);
   auto* prompt = command->add_option("PROMPT", options->prompt, "the question; -: from standard input; none: chat");
-  command->add_option("--file", options->file, "read the prompt from a file; -: from standard input")->excludes(prompt);
+  auto* file = command->add_option("--file", options->file, "read the prompt from a file; -: from standard input")
+                   ->excludes(prompt);
+  auto* messages = command
+                       ->add_option("--messages", options->messages,
+                                    "answer a conversation: a JSON file of messages, or with tools too")
+                       ->excludes(prompt)
+                       ->excludes(file);
+  command->add_option("--ids", options->ids, "the prompt as token ids")
+      ->excludes(prompt)
+      ->excludes(file)
+      ->excludes(messages);
   command->add_option("--system", options->system, "what the model is told before the conversation");
   command->add_option("--think", options->think, "on or off, where the template knows it")
       ->check(CLI::IsMember({"on", "off"}));
   command->add_flag("--raw", options->raw, "complete the prompt as it is, without the chat template");
   command->add_flag("--stats", options->stats, "tokens per second on standard error");
+  add_json_option(*command, options->json);
   add_sampling_options(*command, options->sampling);
   command->callback([options] { run(*options); });
 }

@@ -32,6 +32,18 @@ double positive(const Settings& settings, const ConfigReader& config, const char
   return found->get<double>();
 }
 
+// A value of the scaling that must be of one type, or absent.
+template <typename T>
+T typed(const Settings& settings, const ConfigReader& config, const char* name, T otherwise) {
+  const auto found = settings.scaling.find(name);
+  if (found == settings.scaling.end() || found->is_null()) return otherwise;
+  try {
+    return found->get<T>();
+  } catch (const Json::exception&) {
+    config.refuse(settings.key, fmt::format("has a bad '{}': {}", name, found->dump()));
+  }
+}
+
 Settings read_settings(ConfigReader& config, const Json& override) {
   Settings settings;
   settings.theta = config.number("rope_theta", 10000);
@@ -64,7 +76,7 @@ float apply_yarn(std::vector<double>& f, const Settings& settings, const ConfigR
   };
   double low = correction(positive(settings, config, "beta_fast", 32));
   double high = correction(positive(settings, config, "beta_slow", 1));
-  if (settings.scaling.value("truncate", true)) {
+  if (typed(settings, config, "truncate", true)) {
     low = std::floor(low);
     high = std::ceil(high);
   }
@@ -75,10 +87,9 @@ float apply_yarn(std::vector<double>& f, const Settings& settings, const ConfigR
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
     f[i] = f[i] / factor * ramp + f[i] * (1 - ramp);
   }
-  const auto& given = settings.scaling;
   double scale = mscale(factor, 1);
-  if (given.value("mscale", 0.0) != 0 && given.value("mscale_all_dim", 0.0) != 0)
-    scale = mscale(factor, given.value("mscale", 0.0)) / mscale(factor, given.value("mscale_all_dim", 0.0));
+  const double weight = typed(settings, config, "mscale", 0.0), all = typed(settings, config, "mscale_all_dim", 0.0);
+  if (weight != 0 && all != 0) scale = mscale(factor, weight) / mscale(factor, all);
   return static_cast<float>(positive(settings, config, "attention_factor", scale));
 }
 
@@ -103,16 +114,13 @@ RopeTable read_rope(ConfigReader& config, int64_t head_size, const Json& overrid
   std::vector<double> f(static_cast<size_t>(rot / 2));
   for (size_t i = 0; i < f.size(); ++i)
     f[i] = std::pow(settings.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rot));
-  const Json& scaling = settings.scaling;
-  if (const auto sections = scaling.find("mrope_section"); sections != scaling.end() && sections->is_array()) {
-    // For text the three positions are equal, and sections only have to cover all frequencies.
-    const int64_t sum = std::accumulate(sections->begin(), sections->end(), int64_t{0},
-                                        [](int64_t so_far, const Json& item) { return so_far + item.get<int64_t>(); });
-    if (sum != rot / 2)
-      config.refuse(settings.key, fmt::format("has mrope_section of sum {}, expected {}", sum, rot / 2));
-  }
+  const auto sections = typed(settings, config, "mrope_section", std::vector<int64_t>());
+  // For text the three positions are equal, and sections only have to cover all frequencies.
+  if (const int64_t sum = std::accumulate(sections.begin(), sections.end(), int64_t{0});
+      !sections.empty() && sum != rot / 2)
+    config.refuse(settings.key, fmt::format("has mrope_section of sum {}, expected {}", sum, rot / 2));
   const std::string type =
-      scaling.contains("rope_type") ? scaling.value("rope_type", "default") : scaling.value("type", "default");
+      typed(settings, config, "rope_type", typed(settings, config, "type", std::string("default")));
   RopeTable table;
   if (type == "yarn") {
     table.scale =

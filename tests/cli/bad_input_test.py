@@ -1,0 +1,182 @@
+# Bad input ends in one clear line that names the file, tensor or key, with exit code 1 (2 for wrong usage), and never a crash.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import struct
+
+import braid
+
+
+class BadInput(braid.Case):
+    def case(self, family="qwen3_5"):
+        return self.copy_model(braid.GOLDENS / family, f"case-{len(list(self.folder.iterdir()))}")
+
+    def test_safetensors(self):
+        good = (braid.GOLDENS / "qwen3" / "model.safetensors").read_bytes()
+        length = struct.unpack("<Q", good[:8])[0]
+        header = json.loads(good[8:8 + length])
+
+        def with_header(change):
+            changed = json.loads(json.dumps(header))
+            changed = change(changed) or changed
+            text = json.dumps(changed).encode()
+            return struct.pack("<Q", len(text)) + text + good[8 + length:]
+
+        def set_tensor(**fields):
+            return with_header(lambda h: h["model.norm.weight"].update(fields))
+
+        begin, end = header["model.norm.weight"]["data_offsets"]
+        cases = [
+            (b"", []), (good[:7], []), (good[:100], []), (good[:-1], []), (good + b"x", []),
+            (struct.pack("<Q", 2**63) + good[8:], []), (struct.pack("<Q", len(good)) + good[8:], []),
+            (struct.pack("<Q", 0) + good[8:], []), (good[:8] + b"[" + good[9:], []), (good[:8] + b"\xff" * length + good[8 + length:], []),
+            (with_header(lambda h: [1, 2]), []),
+            (set_tensor(dtype="F13"), ["model.norm.weight", "F13"]), (set_tensor(dtype=7), ["model.norm.weight"]),
+            (set_tensor(shape=[65]), ["model.norm.weight"]), (set_tensor(shape=[-64]), ["model.norm.weight"]),
+            (set_tensor(shape=[2**62, 2**62]), ["model.norm.weight"]), (set_tensor(shape="x"), ["model.norm.weight"]),
+            (set_tensor(shape=[1.5]), ["model.norm.weight"]),
+            (set_tensor(data_offsets=[begin, end + 2**40]), ["model.norm.weight"]), (set_tensor(data_offsets=[end, begin]), ["model.norm.weight"]),
+            (set_tensor(data_offsets=[0, end - begin]), []), (set_tensor(data_offsets=[begin]), ["model.norm.weight"]),
+            (set_tensor(data_offsets=[-1, end]), ["model.norm.weight"]),
+            (with_header(lambda h: h.pop("model.norm.weight") and None), []),
+        ]
+        for i, (data, fragments) in enumerate(cases):
+            with self.subTest(i):
+                case = self.case("qwen3")
+                (case / "model.safetensors").write_bytes(data)
+                self.fail_in_one_line(["model.safetensors", *fragments], "verify", case)
+
+    def test_tensors_that_do_not_fit(self):
+        tensors, metadata = braid.read_safetensors(braid.GOLDENS / "qwen3_5" / "model.safetensors")
+
+        def check(change, fragments):
+            case, changed = self.case(), dict(tensors)
+            change(changed)
+            braid.write_safetensors(case / "model.safetensors", changed, metadata)
+            self.fail_in_one_line(fragments, "verify", case)
+
+        name = "model.layers.0.mlp.gate_proj.weight"
+        dtype, shape, data = tensors[name]
+        check(lambda t: t.pop(name), [name])
+        check(lambda t: t.update({name: (dtype, shape[::-1], data)}), [name, "[128, 64]", "[64, 128]"])
+        check(lambda t: t.update({name: ("F8_E4M3", shape, data[::2])}), [name, "weight_scale_inv"])
+        check(lambda t: t.update({name: ("I32", [shape[0], shape[1] // 2], data)}), [name])
+        check(lambda t: t.update({"model.layers.9.mlp.extra.weight": t[name]}), ["model.layers.9.mlp.extra.weight"])
+        norm = "model.layers.0.input_layernorm.weight"
+        check(lambda t: t.update({norm: ("BF16", [64], b"\xc0\x7f" * 64)}), [norm])
+
+    def test_configs(self):
+        def check(change, fragments, family="qwen3_5"):
+            case = self.case(family)
+            config = braid.read_json(case / "config.json")
+            changed = change(config)
+            braid.write_json(case / "config.json", config if changed is None else changed)
+            self.fail_in_one_line(["config.json", *fragments], "verify", case)
+
+        check(lambda c: c.update(model_type="mamba99"), ["mamba99", "qwen3_next"])
+        check(lambda c: c.pop("model_type") and None, ["model_type"])
+        check(lambda c: [c], [])
+        check(lambda c: c.update(hidden_size=-5), ["hidden_size"])
+        check(lambda c: c.update(hidden_size=0), ["hidden_size"])
+        check(lambda c: c.update(hidden_size=2**40), ["hidden_size"])
+        check(lambda c: c.update(hidden_size="64"), ["hidden_size"])
+        check(lambda c: c.update(hidden_size=None), ["hidden_size"])
+        check(lambda c: c.update(hidden_act="gelu"), ["hidden_act", "gelu"])
+        check(lambda c: c.update(attention_bias=True), ["attention_bias"])
+        check(lambda c: c.update(layer_types=["full_attention"]), ["layer_types"])
+        check(lambda c: c.update(layer_types=["x"] * 4), ["layer_types", "'x'"])
+        check(lambda c: c.update(layer_types=7), ["layer_types"])
+        check(lambda c: c.update(num_key_value_heads=3), ["num_key_value_heads"])
+        check(lambda c: c.update(linear_num_value_heads=5), ["linear_num_value_heads"])
+        check(lambda c: c["rope_parameters"].update(rope_type="magic"), ["magic"])
+        check(lambda c: c["rope_parameters"].update(mrope_section=[1]), ["mrope_section"])
+        check(lambda c: c["rope_parameters"].update(mrope_section=["a"]), ["mrope_section"])
+        check(lambda c: c["rope_parameters"].update(rope_type=5), ["rope_type"])
+        check(lambda c: c["rope_parameters"].update(rope_theta="x"), ["rope_theta"])
+        check(lambda c: c["rope_parameters"].update(partial_rotary_factor=1.7), ["partial_rotary_factor"])
+        check(lambda c: c.update(rope_parameters=[1]), ["rope_parameters"])
+        check(lambda c: c.update(quantization_config={"quant_method": "awq"}), ["awq"])
+        check(lambda c: c.update(num_experts_per_tok=99), ["num_experts_per_tok"], "qwen3_5_moe")
+        check(lambda c: c.update(vocab_size=2**31 - 1), [])
+        case = self.case()
+        (case / "config.json").write_text("{", encoding="utf-8")
+        self.fail_in_one_line(["config.json"], "verify", case)
+        (case / "config.json").unlink()
+        self.fail_in_one_line(["config.json"], "verify", case)
+        (case / "config.json").mkdir()
+        self.fail_in_one_line(["config.json"], "verify", case)
+
+    def test_missing_things(self):
+        case = self.case()
+        (case / "model.safetensors").unlink()
+        self.fail_in_one_line([str(case)], "verify", case)
+        self.fail_in_one_line(["nowhere"], "verify", self.folder / "nowhere")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.fail_in_one_line(["config.json"], "run", empty, "hello")
+        case = self.case()
+        (case / "model.safetensors").unlink()
+        braid.write_json(case / "model.safetensors.index.json", {"weight_map": {"a": "gone.safetensors"}})
+        self.fail_in_one_line(["gone.safetensors"], "verify", case)
+        braid.write_json(case / "model.safetensors.index.json", {"weight_map": {"a": "../../etc/passwd"}})
+        self.fail_in_one_line(["passwd"], "verify", case)
+
+    def test_tokenizers_and_templates(self):
+        def check(file, change, fragments):
+            model = self.copy_model(braid.POCKET, f"model-{len(list(self.folder.iterdir()))}")
+            change(model / file)
+            self.fail_in_one_line(fragments, "run", model, "hello", "--max-tokens", 1)
+
+        def edit(path, key, value):
+            content = braid.read_json(path)
+            content[key] = value
+            braid.write_json(path, content)
+
+        check("tokenizer.json", lambda p: p.write_text("{}"), ["tokenizer.json"])
+        check("tokenizer.json", lambda p: p.write_bytes(b"\xff\xfe"), ["tokenizer.json"])
+        check("tokenizer.json", lambda p: edit(p, "normalizer", {"type": "Strange"}), ["tokenizer.json", "Strange"])
+        check("tokenizer.json", lambda p: edit(p, "pre_tokenizer", {"type": "Strange"}), ["tokenizer.json", "Strange"])
+        check("tokenizer.json", lambda p: edit(p, "model", {"type": "Unigram", "vocab": []}), ["tokenizer.json", "Unigram"])
+        check("chat_template.jinja", lambda p: p.write_text("{% for x in %}"), ["chat template", "1"])
+        check("chat_template.jinja", lambda p: p.write_text("\n{{ raise_exception('no such luck') }}"), ["no such luck"])
+        check("chat_template.jinja", lambda p: p.write_text("{{ messages[0].nothing.more }}"), ["chat template"])
+        check("generation_config.json", lambda p: p.write_text('{"temperature": "hot"}'), ["generation_config.json", "temperature"])
+        check("tokenizer_config.json", lambda p: p.write_text('{"eos_token": 5}'), ["eos_token"])
+
+    def test_prompts(self):
+        self.fail_in_one_line(["context", "20"], "run", braid.POCKET, "word " * 50, "--context", 20)
+        self.fail_in_one_line(["empty"], "run", braid.POCKET, "", "--raw")
+        self.fail_in_one_line(["nothing.txt"], "run", braid.POCKET, "--file", self.folder / "nothing.txt")
+        self.fail_in_one_line(["empty.txt"], "perplexity", braid.POCKET, self.write("empty.txt", ""))
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def test_memory(self):
+        # A context whose keys and values no machine holds.
+        self.fail_in_one_line(["memory", "GB"], "run", braid.POCKET, "hello", "--context", 10**12)
+        case = self.case("qwen3")
+        config = braid.read_json(case / "config.json")
+        config.update(num_hidden_layers=4, max_position_embeddings=2**31 - 1)
+        braid.write_json(case / "config.json", config)
+        self.succeed("verify", case)  # what a model promises costs nothing until it is used
+
+    def test_usage(self):
+        for arguments in (["run"], ["fly"], ["run", braid.POCKET, "x", "--threads", "many"], ["run", braid.POCKET, "x", "--device", "abacus"],
+                          ["run", braid.POCKET, "x", "--activations", "f8"], ["run", braid.POCKET, "x", "--no-such-flag"],
+                          ["run", braid.POCKET, "x", "--logit-bias", "1"], ["run", braid.POCKET, "x", "--logit-bias", "9999999=1"],
+                          ["run", braid.POCKET, "x", "--rope-scaling", "7"], ["--log", "loud", "describe", braid.POCKET],
+                          ["run", braid.POCKET, "x", "--device", "cuda"] if "sees" not in braid.run("--version")[1] else ["fly"]):
+            code, out, err = braid.run(*arguments)
+            self.assertEqual(code, 2, f"{arguments}\n{out}\n{err}")
+            self.assertTrue(err.strip())
+
+    def test_full_disk(self):
+        text = self.write("text.txt", "a river is a stream of water")
+        if braid.pathlib.Path("/dev/full").exists():
+            self.fail_in_one_line(["/dev/full"], "bench", braid.POCKET, "--prefill", 8, "--decode", 1, "--repeats", 1, "--out", "/dev/full")
+        self.fail_in_one_line(["nowhere"], "perplexity", braid.POCKET, text, "--save-logits", self.folder / "nowhere" / "logits")
+
+
+if __name__ == "__main__":
+    braid.main()
