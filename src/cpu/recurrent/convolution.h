@@ -57,8 +57,6 @@ class Convolution {
     return row >= 0 ? op_.qkv.row<float>(run_.first + row) : window_ + (taps_ - 1 + row) * op_.conv_state.size(2);
   }
 
-  static Vec load_as(const float* data, int64_t lanes) { return lanes == kLanes ? load(data) : load_as(data, lanes); }
-
   static Vec silu(Vec x) { return x * logistic(x); }
 
   void four_taps(Channels part, int64_t start, int64_t count, RowTarget out) const {
