@@ -14,7 +14,7 @@ demo:
 	@tools/setup.sh demo
 	@cmake --preset release >/dev/null
 	@cmake --build build --target braid
-	build/braid run models/pocket 'What does "river" mean?'
+	build/braid run models/pocket 'What does "river" mean?' --temperature 0
 
 build:
 	@tools/setup.sh test
