@@ -13,7 +13,6 @@ namespace {
 constexpr int64_t kPiece = 1024;
 constexpr int64_t kQueryRows = 64;  // rows of a block, query heads included
 constexpr int64_t kMostSplit = 32;  // more rows than these are never split over keys
-constexpr float kNothing = -__builtin_inff();
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -5,7 +5,8 @@
 // key and a value are fetched once for all of them. Keys are taken kKeys at a time at absolute multiples of kKeys:
 // transposed into the L1 cache, multiplied by tiles of rows, and the shares by values straight from their pages. Every
 // sum of a row runs over the keys that the row sees, in ascending order, and over nothing else: its bits do not depend
-// on the other rows of the block. Memory that no row of the block sees is not read. SPDX-License-Identifier: Apache-2.0
+// on the other rows of the block. Memory that no row of the block sees is not read.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
