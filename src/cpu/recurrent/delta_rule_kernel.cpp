@@ -1,7 +1,8 @@
 // Gated delta rule. A work item is one sequence and one key head with the value heads that read it, from its
 // convolution to its gated output, so that every channel's window and every state is read and written once. The rows of
 // a run are cut at absolute multiples of kChunkRows; a piece of several rows takes the chunk form, a short one the
-// token form. SPDX-License-Identifier: Apache-2.0
+// token form.
+// SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
 #include "cpu/dispatch/functions.h"

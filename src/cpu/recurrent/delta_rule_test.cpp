@@ -1,5 +1,6 @@
 // The delta rule has the same bits for a sequence in any batch, with any number of threads, and cut at borders of
-// chunks. SPDX-License-Identifier: Apache-2.0
+// chunks.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,6 @@
 // Adding to the residual stream and normalising it: two sweeps over a row, the second of which finds it in the L1
-// cache. Work items are a few rows. Bound by memory traffic. SPDX-License-Identifier: Apache-2.0
+// cache. Work items are a few rows. Bound by memory traffic.
+// SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
 #include "cpu/dispatch/functions.h"

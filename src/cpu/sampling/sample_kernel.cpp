@@ -1,5 +1,6 @@
 // Sampling: sweeps over a row of logits; what is chosen from the few that matter is in ranking.cpp. A work item is a
-// row. Bound by the exponentials. SPDX-License-Identifier: Apache-2.0
+// row. Bound by the exponentials.
+// SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
 #include "cpu/dispatch/functions.h"
