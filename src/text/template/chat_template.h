@@ -15,7 +15,8 @@ namespace jinja {
 struct Program;
 }
 
-// Immutable once made; render() may run in several threads at once. Copies share the parsed program.
+// Immutable once made; render() may run in several threads at once, each with 1 MiB of stack or more. Copies share the
+// parsed program.
 //
 // The language is Jinja 2 as transformers sets it up for chat templates: trim_blocks, lstrip_blocks, break and
 // continue,

@@ -9,36 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/template/lexer.h"
+#include "text/template/expression_depth.h"
 #include "text/template/syntax_tree.h"
+#include "text/template/token_stream.h"
 
 namespace braid::jinja {
 
 // Throws SyntaxFault. The tree does not refer to `source`.
 Program parse(std::string_view source);
-
-// The tokens and what has been seen of them.
-class TokenStream {
- public:
-  explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-  Token take() { return at_ + 1 < tokens_.size() ? std::move(tokens_[at_++]) : tokens_.back(); }
-  int line() const { return peek().line; }
-  bool at_kind(TokenKind kind) const { return peek().kind == kind; }
-  bool at_name(std::string_view word, size_t ahead = 0) const;
-  bool at_operator(std::string_view symbol, size_t ahead = 0) const;
-  bool take_name(std::string_view word);
-  bool take_operator(std::string_view symbol);
-  // The token that must stand here; a SyntaxFault otherwise.
-  Token expect(TokenKind kind);
-  void expect_operator(std::string_view symbol);
-  void expect_name(std::string_view word);
-  [[noreturn]] void unexpected(std::string_view wanted) const;
-
- private:
-  std::vector<Token> tokens_;
-  size_t at_ = 0;
-};
 
 // The names of a template as numbers, and which special names its macros and loops read.
 class NameTable {
@@ -129,7 +107,11 @@ class Parser {
   void note_unknown(std::string message, int line);
 
   template <typename Node>
-  ExpressionPtr make(int line, Node node);
+  static ExpressionPtr make(int line, Node node) {
+    ExpressionNode held(std::move(node));
+    const int depth = checked_depth(held, line);
+    return std::make_unique<Expression>(Expression{line, depth, std::move(held)});
+  }
   ExpressionPtr binary(int line, Arithmetic operation, ExpressionPtr left, ExpressionPtr right);
 
   void read_name(const std::string& name);

@@ -234,6 +234,7 @@ int64_t count_occurrences(std::string_view text, std::string_view part) {
 std::string repeat(std::string_view text, int64_t times) {
   if (times <= 0 || text.empty()) return {};
   if (static_cast<uint64_t>(times) > kMaxTextBytes / text.size()) check_text_size(kMaxTextBytes + 1);
+  if (text.size() == 1) return std::string(static_cast<size_t>(times), text[0]);
   std::string out;
   out.reserve(text.size() * static_cast<size_t>(times));
   for (int64_t i = 0; i < times; ++i) out += text;

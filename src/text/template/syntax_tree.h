@@ -89,12 +89,14 @@ struct TestUse {
   CallArguments arguments;
 };
 
+using ExpressionNode =
+    std::variant<Constant, Name, TupleDisplay, ListDisplay, DictDisplay, Unary, Binary, Logical, Comparison,
+                 Concatenation, Conditional, AttributeAccess, ItemAccess, SliceAccess, Call, FilterUse, TestUse>;
+
 struct Expression {
   int line;
   int depth;  // longest path to a leaf
-  std::variant<Constant, Name, TupleDisplay, ListDisplay, DictDisplay, Unary, Binary, Logical, Comparison,
-               Concatenation, Conditional, AttributeAccess, ItemAccess, SliceAccess, Call, FilterUse, TestUse>
-      node;
+  ExpressionNode node;
 };
 
 struct Statement;

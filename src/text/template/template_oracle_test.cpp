@@ -93,7 +93,7 @@ TEST(TemplateOracle, RandomTemplatesEqualJinja2) {
   const fs::path file = fs::path(BRAID_BINARY_DIR) / "template_oracle" / "random_job.json";
   fs::create_directories(file.parent_path());
   const std::string command =
-      fmt::format("{} '{}' 20240309 1500 > '{}'", kPython, (kCases / "random_cases.py").string(), file.string());
+      fmt::format("{} '{}' 20240309 800 > '{}'", kPython, (kCases / "random_cases.py").string(), file.string());
   ASSERT_EQ(std::system(command.c_str()), 0);
   const Json job = read_json(file);
   const Json expected = run_oracle(job, "random");
