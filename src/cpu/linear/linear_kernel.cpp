@@ -99,7 +99,7 @@ void linear(const Linear& op, const Share& share) {
   Plan plan(op.x.rows());
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
-    plan.add(*target.weight, target.weight->rows, share.fast);
+    plan.add(*target.weight, target.weight->rows, share.fast && !op.exact);
   }
   plan.cut(share.members);
   float* sums = begin(share, op.x, plan, 1);

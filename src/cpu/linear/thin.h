@@ -8,10 +8,20 @@
 
 #include BRAID_UNITS_HEADER
 #include "cpu/linear/panel.h"
+#include "cpu/memory/elements.h"
 
 namespace braid::cpu::BRAID_ISA {
 
 constexpr int kThinRows = 4;
+// Fetches lines of a later panel into the second-level cache: what the hardware foresees of sixteen rows at once comes
+// too late from memory, and does not reach the next panel. Beyond the end of the weight it does nothing.
+constexpr int64_t kAhead = 8 << 10;
+BRAID_INLINE int64_t bytes_ahead(const Packed& weight) { return round_up(kAhead, kLanes * weight.row_bytes); }
+template <int groups>
+BRAID_INLINE void fetch_lines(const uint8_t* const* codes, int64_t at) {
+  for (int g = 0; g < groups; ++g)
+    for (int row = 0; row < kLanes; row += 4) __builtin_prefetch(codes[row + g] + at, 0, 2);
+}
 
 constexpr int64_t bytes_of(Coding coding) { return coding == Coding::Fp8 ? 1 : coding == Coding::F32 ? 4 : 2; }
 
@@ -40,6 +50,7 @@ template <Coding coding, Operand operand, int rows, int together>
 void thin_product(const Packed& weight, const Panel& panel, const uint8_t* const* x, Vec* out) {
   constexpr int64_t kColumns = kLineBytes / bytes_of(coding);
   const Decoder<coding, operand> decoder;
+  const int64_t ahead = bytes_ahead(weight);
   for (int m = 0; m < rows; ++m) out[m] = zero();
   for (Chunk chunk(weight); chunk.length > 0; chunk.next(weight)) {
     Ints slots[rows][4];
@@ -53,6 +64,7 @@ void thin_product(const Packed& weight, const Panel& panel, const uint8_t* const
       int64_t k = 0;
       for (; k + kColumns <= chunk.length; k += kColumns) {
         const int64_t at = (chunk.at + k) * bytes_of(coding);
+        fetch_lines<together>(codes, at + ahead);
         add_line<coding, operand, rows, together, true>(decoder, codes, at, 0, from, sums);
         for (int m = 0; m < rows; ++m) from[m] += kColumns * bytes_of(operand);
       }

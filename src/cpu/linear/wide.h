@@ -25,12 +25,13 @@ struct Unpacked {
 };
 
 template <Coding coding, Operand operand>
-void unpack_chunk(const Panel& panel, const Chunk& chunk, uint8_t* out) {
+void unpack_chunk(const Panel& panel, const Chunk& chunk, int64_t ahead, uint8_t* out) {
   constexpr int kVectors = Decoder<coding, operand>::kVectors;
   constexpr int64_t kColumns = kLineBytes / bytes_of(coding);
   const Decoder<coding, operand> decoder;
   for (int64_t k = 0; k < chunk.length; k += kColumns) {
     const int64_t at = (chunk.at + k) * bytes_of(coding);
+    fetch_lines<4>(panel.codes, at + ahead);
     Lines lines[4];
     for (int g = 0; g < 4; ++g) {
       if (k + kColumns <= chunk.length) {
@@ -60,7 +61,7 @@ void unpack_block(const Packed& weight, const Panel& panel, Chunk& chunk, Unpack
     out.at[c] = static_cast<int32_t>(chunk.at);
     out.units[c] = static_cast<int32_t>((chunk.length * bytes_of(operand) + 15) / 16 * 4);
     store(out.scales[c], scales_of(panel, chunk.block, coding == Coding::Fp8 ? kFp8Factor : 1.0f));
-    unpack_chunk<coding, operand>(panel, chunk, out.bytes + c * kChunkUnits<operand> * 4 * kLanes);
+    unpack_chunk<coding, operand>(panel, chunk, bytes_ahead(weight), out.bytes + c * kChunkUnits<operand> * 4 * kLanes);
   }
 }
 
