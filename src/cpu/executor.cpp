@@ -5,8 +5,6 @@
 
 #include <cstring>
 #include <thread>
-#include <type_traits>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -40,37 +38,10 @@ auto kernel_of(const Kernels& kernels, const MaskTokens*) { return kernels.mask_
 auto kernel_of(const Kernels& kernels, const Sample*) { return kernels.sample; }
 auto kernel_of(const Kernels& kernels, const TopLogprobs*) { return kernels.top_logprobs; }
 
-// The ops submitted since the last wait, each with the function that runs it.
-class Queue {
- public:
-  using Run = void (*)(const Kernels&, const std::byte*, const Share&);
-  struct Entry {
-    Run run = nullptr;
-    size_t offset = 0;
-    bool small = false;
-  };
-
-  template <typename Word>
-  void push(const Word& op, bool small) {
-    static_assert(std::is_trivially_copyable_v<Word> && alignof(Word) <= 16);
-    const size_t bytes = (sizeof(Word) + 15) / 16 * 16;
-    if (used_ + bytes > storage_.size()) storage_.resize(2 * (used_ + bytes));
-    std::memcpy(storage_.data() + used_, &op, sizeof(Word));
-    entries_.push_back({[](const Kernels& kernels, const std::byte* word, const Share& share) {
-                          const auto* typed = reinterpret_cast<const Word*>(word);
-                          kernel_of(kernels, typed)(*typed, share);
-                        },
-                        used_, small});
-    used_ += bytes;
-  }
-  void clear() { entries_.clear(), used_ = 0; }
-  const std::vector<Entry>& entries() const { return entries_; }
-  const std::byte* op(const Entry& entry) const { return storage_.data() + entry.offset; }
-
- private:
-  std::vector<std::byte> storage_;
-  size_t used_ = 0;
-  std::vector<Entry> entries_;
+template <typename Word>
+struct Call {
+  const Kernels& kernels;
+  const Word& op;
 };
 
 class CpuExecutor final : public Executor {
@@ -81,28 +52,12 @@ class CpuExecutor final : public Executor {
   DType activation_type() const override { return DType::F32; }
   DType cache_type() const override { return fast_ ? DType::BF16 : DType::F32; }
 
+  // Ops run at once: what could be gained by a list, waking the team once for all of it, the team's helpers give as
+  // well, since they stay awake from one op to the next.
   void submit(const Op& op) override {
-    std::visit(
-        [&](auto word) {
-          Work work;
-          word.fields(work);
-          queue_.push(word, work.bytes() < kSmall);
-        },
-        op);
+    std::visit([this](const auto& word) { run(word); }, op);
   }
-
-  void wait() override {
-    for (const Queue::Entry& entry : queue_.entries()) {
-      const Call call{kernels_, queue_.op(entry), entry.run};
-      const Team::Task task{[](const void* context, const Share& share) {
-                              const auto& made = *static_cast<const Call*>(context);
-                              made.run(made.kernels, made.op, share);
-                            },
-                            &call, fast_};
-      entry.small ? team_.run_alone(task) : team_.run(task);
-    }
-    queue_.clear();
-  }
+  void wait() override {}
 
   Memory allocate(size_t bytes) override {
     const size_t length = std::max<size_t>(bytes, 1);
@@ -115,14 +70,12 @@ class CpuExecutor final : public Executor {
   void upload(Tensor to, std::span<const std::byte> from) override {
     CHECK(to.contiguous() && static_cast<size_t>(to.bytes()) == from.size(), "{} from {} bytes", to.describe(),
           from.size());
-    wait();
     if (!from.empty()) std::memcpy(to.data, from.data(), from.size());
   }
 
   void download(std::span<std::byte> to, Tensor from) override {
     CHECK(from.contiguous() && static_cast<size_t>(from.bytes()) == to.size(), "{} to {} bytes", from.describe(),
           to.size());
-    wait();
     if (!to.empty()) std::memcpy(to.data(), from.data, to.size());
   }
 
@@ -132,15 +85,21 @@ class CpuExecutor final : public Executor {
   }
 
  private:
-  struct Call {
-    const Kernels& kernels;
-    const std::byte* op;
-    Queue::Run run;
-  };
+  template <typename Word>
+  void run(const Word& word) {
+    Work work;
+    const_cast<Word&>(word).fields(work);  // `fields` shows a visitor that reads as well as one that writes
+    const Call<Word> call{kernels_, word};
+    const Team::Task task{[](const void* context, const Share& share) {
+                            const auto& made = *static_cast<const Call<Word>*>(context);
+                            kernel_of(made.kernels, &made.op)(made.op, share);
+                          },
+                          &call, fast_};
+    work.bytes() < kSmall ? team_.run_alone(task) : team_.run(task);
+  }
 
   const Kernels& kernels_;
   const bool fast_;
-  Queue queue_;
   Team team_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <typeinfo>
 
 #include "base/error.h"
 #include "cpu/packing.h"
@@ -38,9 +39,9 @@ class Work {
 
  private:
   static const Packed& checked(std::string_view name, const Weight* weight) {
-    const auto* table = weight == nullptr ? nullptr : dynamic_cast<const Packed*>(weight->packing.get());
-    CHECK(table != nullptr, "weight {} was not packed by this executor", name);
-    return *table;
+    const Packing* packing = weight == nullptr ? nullptr : weight->packing.get();
+    CHECK(packing != nullptr && typeid(*packing) == typeid(Packed), "weight {} was not packed by this executor", name);
+    return static_cast<const Packed&>(*packing);
   }
   int64_t bytes_ = 0;
 };

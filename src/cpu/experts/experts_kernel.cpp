@@ -168,8 +168,8 @@ void cut(const Experts& op, Plan& plan, int members) {
   const int64_t width = op.gate_up->rows / 2, rows = rows_with_shared(op);
   const int64_t met = rows < op.gate_up->count ? rows : op.gate_up->count;
   const int64_t panels = met * ((width + kLanes - 1) / kLanes);
-  plan.stride_1 = kLanes * panels_per_item(panels, plan.tokens, members);
-  plan.stride_2 = kLanes * panels_per_item((op.down->rows + kLanes - 1) / kLanes, plan.tokens, members);
+  plan.stride_1 = kLanes * panels_of_block(panels, plan.tokens, members);
+  plan.stride_2 = kLanes * panels_of_block((op.down->rows + kLanes - 1) / kLanes, plan.tokens, members);
   plan.blocks_2 = (op.down->rows + plan.stride_2 - 1) / plan.stride_2;
 }
 
@@ -218,10 +218,11 @@ void experts(const Experts& op, const Share& share) {
     plan.hidden[plan.sorted + t] = hidden + plan.sorted * hidden_stride + t * shared_stride;
   }
   const int64_t items = plan.groups == 0 ? 0 : plan.group[plan.groups - 1].items;
-  for (int64_t item = share.take(items); item >= 0; item = share.take(items)) pass_1(plan, item, share.fast);
+  for (Ranges range(items, plan.tokens, share.members); range.next(share);)
+    for (int64_t item = range.from; item < range.to; ++item) pass_1(plan, item, share.fast);
   share.barrier();
-  for (int64_t item = share.take(plan.blocks_2); item >= 0; item = share.take(plan.blocks_2))
-    pass_2(op, plan, item, share.fast);
+  for (Ranges range(plan.blocks_2, plan.tokens, share.members); range.next(share);)
+    for (int64_t item = range.from; item < range.to; ++item) pass_2(op, plan, item, share.fast);
 }
 
 }  // namespace braid::cpu::BRAID_ISA

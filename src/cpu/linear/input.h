@@ -76,12 +76,40 @@ struct TokenBlocks {
         tokens(count == 0 ? 0 : round_up((all + count - 1) / count, kTileRows)) {}
 };
 
-// Panels of a work item: at least four items a member where there are that many panels, and few enough outputs an item
-// for its sums to stay in the second-level cache.
-BRAID_INLINE int64_t panels_per_item(int64_t panels, int64_t tokens, int members) {
-  const int64_t most = (tokens > 16 ? 64 : 256) / kLanes, even = panels / (4 * members);
+// From how many tokens on products are long enough for the team to take blocks one by one.
+constexpr int64_t kManyTokens = 16;
+
+// Panels of a block of outputs: large enough that a block costs little to begin, small enough that members end at about
+// the same time, and few enough for its sums to stay in the second-level cache.
+BRAID_INLINE int64_t panels_of_block(int64_t panels, int64_t tokens, int members) {
+  const int64_t most = 64 / kLanes, even = panels / ((tokens > kManyTokens ? 4 : 12) * members);
   return even < 1 ? 1 : even > most ? most : even;
 }
+
+// Hands out blocks [0, blocks) in ranges. For few tokens each member takes most of its share at once, as taking is not
+// cheap beside products of a microsecond, and single blocks even out the rest.
+class Ranges {
+ public:
+  [[gnu::always_inline]] Ranges(int64_t blocks, int64_t tokens, int members)
+      : members_(members),
+        long_(tokens > kManyTokens ? 0
+              : members == 1       ? blocks
+                                   : blocks * 3 / (4 * members)),
+        items_(blocks - long_ * members + (long_ > 0 ? members : 0)) {}
+  // Whether there is another range.
+  [[gnu::always_inline]] bool next(const Share& share) {
+    const int64_t item = share.take(items_);
+    if (item < 0) return false;
+    const bool first = long_ > 0 && item < members_;
+    from = first ? item * long_ : item + (long_ > 0 ? members_ * (long_ - 1) : 0);
+    to = from + (first ? long_ : 1);
+    return true;
+  }
+  int64_t from = 0, to = 0;
+
+ private:
+  int64_t members_, long_, items_;
+};
 
 // out[t, n] = silu(gate) * up for tokens by `rows` rows of both, gate first; out is [tokens, stride] as in Product, and
 // `scratch` as large. Columns beyond `rows` become zero.

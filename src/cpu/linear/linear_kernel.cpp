@@ -29,7 +29,7 @@ struct Plan {
   void cut(int members) {
     int64_t panels = 0;
     for (int i = 0; i < targets; ++i) panels += (outputs[i] + kLanes - 1) / kLanes;
-    stride = kLanes * panels_per_item(panels * token_blocks.count, tokens, members);
+    stride = kLanes * panels_of_block(panels * token_blocks.count, tokens, members);
     for (int i = 0; i < targets; ++i) {
       blocks[i] = (outputs[i] + stride - 1) / stride;
       items += blocks[i] * token_blocks.count;
@@ -103,10 +103,12 @@ void linear(const Linear& op, const Share& share) {
   }
   plan.cut(share.members);
   float* sums = begin(share, op.x, plan, 1);
-  for (int64_t number = share.take(plan.items); number >= 0; number = share.take(plan.items)) {
-    const Item item = item_of(plan, number, sums);
-    product(item.product);
-    write_block(op.targets[static_cast<size_t>(item.target)].out, item.block, sums, plan.stride);
+  for (Ranges range(plan.items, plan.tokens, share.members); range.next(share);) {
+    for (int64_t number = range.from; number < range.to; ++number) {
+      const Item item = item_of(plan, number, sums);
+      product(item.product);
+      write_block(op.targets[static_cast<size_t>(item.target)].out, item.block, sums, plan.stride);
+    }
   }
 }
 
@@ -116,10 +118,12 @@ void gated_linear(const GatedLinear& op, const Share& share) {
   plan.add(*op.gate_up, op.gate_up->rows / 2, share.fast);
   plan.cut(share.members);
   float* sums = begin(share, op.x, plan, 2);
-  for (int64_t number = share.take(plan.items); number >= 0; number = share.take(plan.items)) {
-    const Item item = item_of(plan, number, sums);
-    gated_product(item.product, item.product.row + plan.outputs[0], sums + plan.sum_count());
-    write_block(op.out, item.block, sums, plan.stride);
+  for (Ranges range(plan.items, plan.tokens, share.members); range.next(share);) {
+    for (int64_t number = range.from; number < range.to; ++number) {
+      const Item item = item_of(plan, number, sums);
+      gated_product(item.product, item.product.row + plan.outputs[0], sums + plan.sum_count());
+      write_block(op.out, item.block, sums, plan.stride);
+    }
   }
 }
 
