@@ -48,7 +48,8 @@ Team::Team(int members) : workspaces_(static_cast<size_t>(members)) {
 
 Team::~Team() {
   ending_.store(true, std::memory_order_relaxed);
-  door_.fetch_xor(1u << kNumberShift, std::memory_order_release);
+  // A number that no helper can have seen: an earlier one would be the value that a sleeping helper waits to change.
+  door_.fetch_add(1u << kNumberShift, std::memory_order_release);
   door_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
