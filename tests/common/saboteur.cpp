@@ -39,6 +39,7 @@ Tensor Saboteur::copied(const Tensor& tensor) {
 }
 
 void Saboteur::submit_delta(DeltaRule op) {
+  slots_.push_back(op.state);
   if (defect_ == Defect::StateNotWrittenBack) op.state = copied(op.state);
   if (defect_ == Defect::ConvolutionForgotten) op.conv_state = copied(op.conv_state);
   if (defect_ == Defect::NeighboursSlot && op.rows.sequences > 1) {
@@ -104,8 +105,9 @@ void Saboteur::submit(const Op& op) {
 }
 
 void Saboteur::upload(Tensor to, std::span<const std::byte> from) {
-  // A snapshot's slot arrays come back as whole rows of bytes; pages come with rows of a page's tokens.
-  const bool slot = to.dtype == DType::U8 && to.rank == 2 && to.rows() == 1;
+  // Whatever is written into a slot from outside comes from a snapshot.
+  const bool slot = std::ranges::any_of(
+      slots_, [&](const Tensor& array) { return to.data >= array.data && to.data < array.data + array.bytes(); });
   if (defect_ != Defect::SnapshotWithoutState || !slot) return inner_->upload(to, from);
   inner_->submit(Fill{.out = to, .byte = 0});
 }

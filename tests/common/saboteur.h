@@ -50,6 +50,7 @@ class Saboteur : public Executor {
   std::unique_ptr<Executor> inner_;
   Defect defect_;
   std::vector<std::vector<std::byte>> copies_;
+  std::vector<Tensor> slots_;  // arrays of recurrent state seen so far
 };
 
 }  // namespace braid::tests
