@@ -239,7 +239,7 @@ std::vector<Comparison> layerwise(const Options& options, const OpenModel& model
     const StoredTensor* stored = expected.find(std::string(prompt) + ".ids");
     if (stored == nullptr) continue;
     for (const BranchError& error :
-         compare_branches(reference.loaded(), model.loaded(), ints(*stored), options.chunk)) {
+         compare_branches(reference.loaded(), model.loaded(), ints(*stored), {.chunk = options.chunk})) {
       const std::string at = fmt::format("{} layer {} {}", prompt, error.layer, error.part);
       std::string note = fmt::format("worst row {:.1e}", error.worst_row);
       if (error.near_ties > 0) note += fmt::format(", {} of {} rows near a tie left out", error.near_ties, error.rows);

@@ -61,8 +61,13 @@ Distance distance(std::span<const float> ours, std::span<const float> trusted) {
 
 class Walk {
  public:
-  Walk(const LoadedModel& trusted, const LoadedModel& other, int64_t tokens, int64_t rows)
-      : trusted_(trusted, tokens, rows), other_(other, tokens, rows) {
+  struct Extents {
+    int64_t tokens, rows;
+  };
+  Walk(const LoadedModel& trusted, const LoadedModel& other, const Extents& extents, bool round_input)
+      : trusted_(trusted, extents.tokens, extents.rows),
+        other_(other, extents.tokens, extents.rows),
+        round_input_(round_input) {
     for (const Branch& branch : trusted.spec.branches)
       errors_.push_back(
           {.layer = branch.layer, .part = std::visit([](const auto& part) { return describe(part); }, branch.part)});
@@ -106,7 +111,10 @@ class Walk {
   }
 
   void copy(Tensor from, Tensor to) {
-    upload_floats(other_.model.executor, to, download_floats(trusted_.model.executor, from));
+    std::vector<float> values = download_floats(trusted_.model.executor, from);
+    if (round_input_)
+      for (float& value : values) value = bf16_to_float(float_to_bf16(value));
+    upload_floats(other_.model.executor, to, values);
   }
 
   // A part's state array as floats, whatever its type.
@@ -179,15 +187,16 @@ class Walk {
   }
 
   Side trusted_, other_;
+  bool round_input_;
   std::vector<BranchError> errors_;
 };
 
 }  // namespace
 
 std::vector<BranchError> compare_branches(const LoadedModel& trusted, const LoadedModel& other,
-                                          std::span<const int32_t> tokens, int64_t chunk) {
-  const int64_t length = std::ssize(tokens), rows = chunk <= 0 ? length : std::min(chunk, length);
-  Walk walk(trusted, other, length, rows);
+                                          std::span<const int32_t> tokens, const LayerwiseOptions& options) {
+  const int64_t length = std::ssize(tokens), rows = options.chunk <= 0 ? length : std::min(options.chunk, length);
+  Walk walk(trusted, other, {.tokens = length, .rows = rows}, options.round_input);
   for (int64_t at = 0; at < length; at += rows)
     walk.chunk(tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(rows, length - at))));
   return std::move(walk).errors();

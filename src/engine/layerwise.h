@@ -24,9 +24,14 @@ struct BranchError {
   int64_t near_ties = 0;
 };
 
-// Runs `tokens` through both, `chunk` rows a pass (0: all at once). Both models have the same spec; executors may keep
-// keys and values in different types.
+struct LayerwiseOptions {
+  int64_t chunk = 0;         // rows of a pass; 0: all at once
+  bool round_input = false;  // the other's inputs are rounded to bf16 first: with the trusted executor as the other,
+                             // the errors tell how much each branch magnifies such rounding
+};
+
+// Runs `tokens` through both. Both models have the same spec; executors may keep keys and values in different types.
 std::vector<BranchError> compare_branches(const LoadedModel& trusted, const LoadedModel& other,
-                                          std::span<const int32_t> tokens, int64_t chunk);
+                                          std::span<const int32_t> tokens, const LayerwiseOptions& options);
 
 }  // namespace braid
