@@ -3,7 +3,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "base/error.h"
@@ -46,11 +50,17 @@ struct Call {
 
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(const Kernels& kernels, int threads, bool fast) : kernels_(kernels), fast_(fast), team_(threads) {}
+  CpuExecutor(const Kernels& kernels, int threads, const CpuOptions& options)
+      : kernels_(kernels),
+        fast_(options.fast),
+        cache_(options.cache.value_or(options.fast ? DType::BF16 : DType::F32)),
+        team_(threads) {
+    CHECK(cache_ == DType::F32 || cache_ == DType::BF16, "cache={}", name_of(cache_));
+  }
 
   std::string_view name() const override { return "cpu"; }
   DType activation_type() const override { return DType::F32; }
-  DType cache_type() const override { return fast_ ? DType::BF16 : DType::F32; }
+  DType cache_type() const override { return cache_; }
 
   // Ops run at once: what could be gained by a list, waking the team once for all of it, the team's helpers give as
   // well, since they stay awake from one op to the next.
@@ -84,7 +94,46 @@ class CpuExecutor final : public Executor {
     return plain;
   }
 
+  Limits measure_limits(size_t footprint) override {
+    const auto elements = static_cast<int64_t>(std::max(footprint / 8, kHugePage / 8));
+    const Memory memory = allocate(static_cast<size_t>(8 * elements));
+    auto* floats = reinterpret_cast<float*>(memory.data());
+    const Copy copy{.out = Tensor(floats, DType::F32, {elements / 1024, 1024}),
+                    .x = Tensor(floats + elements, DType::F32, {elements / 1024, 1024})};
+    Limits limits;
+    limits.copy_bytes_per_second = best_rate([&] {
+      submit(copy);
+      return 2.0 * static_cast<double>(copy.out.bytes());
+    });
+    limits.flops_per_second = best_rate([&] { return peak_flops(); });
+    return limits;
+  }
+
  private:
+  // What `work` says it did, over the time it took; the best of about half a second.
+  static double best_rate(const std::function<double()>& work) {
+    using Clock = std::chrono::steady_clock;
+    double best = 0;
+    for (const auto start = Clock::now(); Clock::now() - start < std::chrono::milliseconds(500);) {
+      const auto before = Clock::now();
+      const double done = work();
+      best = std::max(best, done / std::chrono::duration<double>(Clock::now() - before).count());
+    }
+    return best;
+  }
+  double peak_flops() {
+    struct Context {
+      const Kernels& kernels;
+      std::atomic<double> done = 0;
+    } context{kernels_};
+    team_.run({[](const void* given, const Share& share) {
+                 auto& shared = *static_cast<Context*>(const_cast<void*>(given));
+                 while (share.take(8 * share.members) >= 0) shared.done += shared.kernels.peak(share);
+               },
+               &context, fast_});
+    return context.done;
+  }
+
   template <typename Word>
   void run(const Word& word) {
     Work work;
@@ -100,6 +149,7 @@ class CpuExecutor final : public Executor {
 
   const Kernels& kernels_;
   const bool fast_;
+  const DType cache_;
   Team team_;
 };
 
@@ -114,7 +164,7 @@ std::unique_ptr<Executor> make_cpu_executor(const CpuOptions& options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int threads = options.threads > 0 ? options.threads : cores;
   log::debug("cpu instructions={} threads={} fast={}", wide ? "avx512" : "avx2", threads, options.fast);
-  return std::make_unique<cpu::CpuExecutor>(wide ? cpu::avx512::kKernels : cpu::avx2::kKernels, threads, options.fast);
+  return std::make_unique<cpu::CpuExecutor>(wide ? cpu::avx512::kKernels : cpu::avx2::kKernels, threads, options);
 }
 
 }  // namespace braid

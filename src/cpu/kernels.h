@@ -25,6 +25,8 @@ struct Kernels {
   void (*mask_tokens)(const MaskTokens&, const Share&);
   void (*sample)(const Sample&, const Share&);
   void (*top_logprobs)(const TopLogprobs&, const Share&);
+  // Multiplies and adds in registers as fast as it goes, in the type that wide products use; gives the operations done.
+  double (*peak)(const Share&);
 };
 
 }  // namespace braid::cpu

@@ -1,4 +1,4 @@
-// Reading a model's config.json: typed values by key, refusing what is not implemented, and naming keys that nobody
+// Reading a model's config.json: typed values by key, refusing values that are not supported, and naming keys that nobody
 // read. SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -23,5 +23,6 @@ void penalise(const Penalise&, const Share&);
 void mask_tokens(const MaskTokens&, const Share&);
 void sample(const Sample&, const Share&);
 void top_logprobs(const TopLogprobs&, const Share&);
+double peak(const Share&);
 
 }  // namespace braid::cpu::BRAID_ISA

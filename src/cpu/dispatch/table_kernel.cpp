@@ -21,6 +21,7 @@ const Kernels kKernels = {.copy = copy,
                           .penalise = penalise,
                           .mask_tokens = mask_tokens,
                           .sample = sample,
-                          .top_logprobs = top_logprobs};
+                          .top_logprobs = top_logprobs,
+                          .peak = peak};
 
 }  // namespace braid::cpu::BRAID_ISA

@@ -85,7 +85,9 @@ class Bands {
     for (;;) {
       const std::span<Candidate> band = std::span(candidates_).subspan(begin);
       const double here = mass_of(band);
-      if ((beyond ? mass + here > goal : mass + here >= goal) || complete())
+      // A goal of zero asks for one candidate all the same.
+      const bool enough = !candidates_.empty() && (beyond ? mass + here > goal : mass + here >= goal);
+      if (enough || complete())
         return begin + cpu::prefix_reaching(band, goal - mass, beyond);
       mass += here;
       begin = candidates_.size();
