@@ -34,9 +34,9 @@ int64_t ConfigReader::integer(std::string_view key) {
 
 int64_t ConfigReader::integer(std::string_view key, int64_t otherwise) { return find(key) ? integer(key) : otherwise; }
 
-int64_t ConfigReader::size(std::string_view key) {
+int64_t ConfigReader::size(std::string_view key, int64_t largest) {
   const int64_t value = integer(key);
-  if (value < 1 || value > INT32_MAX) refuse(key, fmt::format("must be positive and below 2^31, found {}", value));
+  if (value < 1 || value > largest) refuse(key, fmt::format("must lie between 1 and {}, found {}", largest, value));
   return value;
 }
 

@@ -1,5 +1,5 @@
-// Reading a model's config.json: typed values by key, refusing values that are not supported, and naming keys that nobody
-// read. SPDX-License-Identifier: Apache-2.0
+// Reading config.json: typed values by key, refusals of values that are not supported, names of keys that nobody read.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class ConfigReader {
   std::vector<int64_t> integers(std::string_view key);   // absent: empty
   std::vector<std::string> texts(std::string_view key);  // absent: empty
   const Json* object(std::string_view key);              // absent: null
-  // A required integer in [1, 2^31).
-  int64_t size(std::string_view key);
-  // The same under the first of several spellings that is there; none: `otherwise`, or an error when that is absent
-  // too.
+  // A required integer in [1, largest].
+  int64_t size(std::string_view key, int64_t largest = INT32_MAX);
+  // The same, in [1, 2^31), under the first of several spellings that is there; none: `otherwise`, or an error when
+  // that is absent too.
   int64_t size_of(std::initializer_list<std::string_view> keys, std::optional<int64_t> otherwise = std::nullopt);
 
   // Refuses a present key with another value: it would change the mathematics.

@@ -17,6 +17,11 @@ Norm norm(Source source, const std::string& module, int64_t width, NormKind kind
           .epsilon = static_cast<float>(source.config.number("rms_norm_eps", 1e-6))};
 }
 
+int32_t read_experts(ConfigReader& config) {
+  const char* key = config.has("num_experts") ? "num_experts" : "num_local_experts";
+  return static_cast<int32_t>(config.size(config.has(key) ? key : "num_experts", kMostExperts));
+}
+
 AttentionShape read_attention_shape(Source source) {
   ConfigReader& config = source.config;
   AttentionShape shape;
@@ -24,6 +29,8 @@ AttentionShape read_attention_shape(Source source) {
   shape.heads = static_cast<int32_t>(config.size("num_attention_heads"));
   shape.kv_heads = static_cast<int32_t>(config.size_of({"num_key_value_heads"}, shape.heads));
   shape.size = config.size_of({"head_dim"}, shape.width / shape.heads);
+  if (shape.size < 1 || shape.size > kMostHeadSize)
+    config.refuse("head_dim", fmt::format("must lie between 1 and {}, found {}", kMostHeadSize, shape.size));
   if (shape.heads % shape.kv_heads != 0)
     config.refuse("num_key_value_heads", fmt::format("{} does not divide {} heads", shape.kv_heads, shape.heads));
   config.expect("attention_bias", false);
@@ -199,7 +206,7 @@ Trunk read_trunk(Source source, NormKind norms) {
   model.family = config.text("model_type", "");
   model.width = config.size("hidden_size");
   model.vocabulary = config.size("vocab_size");
-  model.layers = static_cast<int>(config.size("num_hidden_layers"));
+  model.layers = static_cast<int>(config.size("num_hidden_layers", kMostLayers));
   model.context = config.size("max_position_embeddings");
   model.embedding.table = source.plan.matrix(trunk.prefix + "embed_tokens", model.vocabulary, model.width);
   const bool tied = config.flag("tie_word_embeddings", false) || !source.plan.has("lm_head.weight", true);
@@ -220,6 +227,8 @@ ModelSpec finish_trunk(Source source, Trunk trunk) {
 void read_mtp(Source source, ModelSpec& model, const AttentionShape& shape,
               const std::function<Part(const std::string&)>& ffn) {
   const int64_t layers = source.config.integer("mtp_num_hidden_layers", 0);
+  if (layers < 0 || layers > kMostLayers)
+    source.config.refuse("mtp_num_hidden_layers", fmt::format("must lie between 0 and {}", kMostLayers));
   source.config.expect("mtp_use_dedicated_embeddings", false);
   if (!source.plan.has("mtp.fc.weight", layers > 0)) {
     if (layers > 0) log::info("drafter absent: the checkpoint stores no mtp.* tensors");

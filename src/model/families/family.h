@@ -27,6 +27,12 @@ ModelSpec read_qwen3_next(Source source);
 ModelSpec read_qwen3_5(Source source);
 ModelSpec read_qwen3_5_moe(Source source);
 
+// What a config may ask for before a byte of weights is read is bounded: far beyond any model, and planned in moments.
+inline constexpr int64_t kMostLayers = 1024, kMostExperts = 4096, kMostHeadSize = 65536;
+
+// num_experts, or num_local_experts.
+int32_t read_experts(ConfigReader& config);
+
 // Norm weights: as stored, or with the 1 of "1 + w" added.
 enum class NormKind { Plain, OnePlus };
 Norm norm(Source source, const std::string& module, int64_t width, NormKind kind);

@@ -62,7 +62,7 @@ ModelSpec read_qwen3(Source source) {
 ModelSpec read_qwen3_moe(Source source) {
   ConfigReader& config = source.config;
   const MoeShape shape{.width = config.size("hidden_size"),
-                       .experts = static_cast<int32_t>(config.size_of({"num_experts", "num_local_experts"})),
+                       .experts = read_experts(config),
                        .chosen = static_cast<int32_t>(config.size("num_experts_per_tok")),
                        .inner = config.size("moe_intermediate_size"),
                        .normalise = config.flag("norm_topk_prob", false)};

@@ -44,7 +44,7 @@ ModelSpec read(Source source, const Hybrid& hybrid) {
 MoeShape read_moe_shape(Source source, bool normalise) {
   ConfigReader& config = source.config;
   return {.width = config.size("hidden_size"),
-          .experts = static_cast<int32_t>(config.size_of({"num_experts", "num_local_experts"})),
+          .experts = read_experts(config),
           .chosen = static_cast<int32_t>(config.size("num_experts_per_tok")),
           .inner = config.size("moe_intermediate_size"),
           .shared_inner = config.integer("shared_expert_intermediate_size", 0),
