@@ -72,7 +72,7 @@ TEST_F(PlanTest, BlockShapesComeFromTheConfigOrTheRatioOfShapes) {
   plan.matrix("usual", 200, 300);
   plan.matrix("other", 128, 96);
   EXPECT_EQ(plan.matrices()[0].format, Format(Fp8Block{}));
-  EXPECT_EQ(plan.matrices()[1].format, Format(Fp8Block(64, 32)));
+  EXPECT_EQ(plan.matrices()[1].format, Format(Fp8Block{64, 32}));
   EXPECT_EQ(complaint([&] { plan.matrix("odd", 200, 300); }),
             "odd.weight: its scale grid [7, 3] does not divide [200, 300]");
   WeightPlan strict(checkpoint_.get(), kFp8);
