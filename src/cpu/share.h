@@ -16,15 +16,22 @@ struct Share {
   int member = 0;
   int members = 1;  // of the team: at most so many take part
   Team* team = nullptr;
-  std::atomic<int64_t>* next = nullptr;  // zero when the op starts
   bool fast = false;
+  // Its low bits count the items taken since the op or the last barrier began; the rest is the team's.
+  std::atomic<uint64_t>* state = nullptr;
+  mutable int64_t held = -1;  // an item taken beforehand
 
-  // The next of `blocks` work items, or -1 when all are taken.
+  static constexpr uint64_t kTaken = (uint64_t{1} << 28) - 1;
+
+  // The next of `blocks` work items (fewer than 2^28), or -1 when all are taken.
   int64_t take(int64_t blocks) const {
-    const int64_t block = next->fetch_add(1, std::memory_order_relaxed);
+    int64_t block = held;
+    held = -1;
+    if (block < 0) block = static_cast<int64_t>(state->fetch_add(1, std::memory_order_relaxed) & kTaken);
     return block < blocks ? block : -1;
   }
-  // Waits for all who take part (nobody joins any more), and starts `take` from zero again.
+  // Waits for all who take part (nobody joins any more), and starts `take` from zero again. Before it, a member takes
+  // items until there are none.
   void barrier() const;
   // This member's own memory of at least `bytes`, aligned to 64, valid until the kernel returns or asks again.
   std::byte* workspace(size_t bytes) const;

@@ -10,21 +10,10 @@
 namespace braid::cpu {
 namespace {
 
-// About 60 microseconds: longer than what lies between two decode steps, short enough that a waiting team takes no
+// About 100 microseconds: longer than what lies between two decode steps, short enough that a waiting team takes no
 // noticeable share of a processor that others want.
 constexpr int kSpins = 4000;
 constexpr size_t kAlignment = 64;
-
-// Waits until the word differs from `old`, spinning first.
-uint32_t next_value(const std::atomic<uint32_t>& word, uint32_t old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    const uint32_t value = word.load(std::memory_order_acquire);
-    if (value != old) return value;
-    _mm_pause();
-  }
-  word.wait(old, std::memory_order_acquire);
-  return word.load(std::memory_order_acquire);
-}
 
 }  // namespace
 
@@ -42,74 +31,109 @@ std::byte* Team::Bytes::at_least(size_t bytes) {
 }
 
 Team::Team(int members) : workspaces_(static_cast<size_t>(members)) {
-  CHECK(members >= 1 && members <= static_cast<int>(kInside), "members={}", members);
+  CHECK(members >= 1 && members <= kMostMembers, "members={}", members);
   for (int member = 1; member < members; ++member) threads_.emplace_back([this, member] { help(member); });
 }
 
 Team::~Team() {
-  ending_.store(true, std::memory_order_relaxed);
-  // A number that no helper can have seen: an earlier one would be the value that a sleeping helper waits to change.
-  door_.fetch_add(1u << kNumberShift, std::memory_order_release);
-  door_.notify_all();
+  ending_.store(true);
+  bell_.fetch_add(1);
+  bell_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-Share Team::share_of(int member, bool fast) {
-  return {.member = member, .members = members(), .team = this, .next = &next_, .fast = fast};
+// The first state that satisfies `done`: spins for it, then sleeps until `wake`. Whoever brings such a state about
+// calls `wake` after a full barrier, or changes the state again later and calls it then.
+template <typename Done>
+uint64_t Team::wait_until(Done done) {
+  uint64_t state = 0;
+  for (int spin = 0; spin < kSpins; ++spin) {
+    state = door_.state.load(std::memory_order_acquire);
+    if (done(state)) return state;
+    _mm_pause();
+  }
+  sleepers_.fetch_add(1);
+  for (;;) {
+    rung_.exchange(false);
+    const uint32_t bell = bell_.load();
+    state = door_.state.load();
+    if (done(state)) break;
+    bell_.wait(bell);
+  }
+  sleepers_.fetch_sub(1);
+  return state;
+}
+
+// Rings once until a sleeper has heard it: the system may take long to give it a processor, and ringing is not free.
+void Team::wake() {
+  if (sleepers_.load() == 0 || rung_.exchange(true)) return;
+  bell_.fetch_add(1);
+  bell_.notify_all();
 }
 
 void Team::help(int member) {
-  uint32_t number = 0;  // of the task joined last
-  for (uint32_t door = door_.load(std::memory_order_acquire);;) {
+  uint64_t number = 0;  // of the task joined last
+  for (;;) {
+    uint64_t state = wait_until([&](uint64_t s) {
+      return ending_.load(std::memory_order_relaxed) ||
+             ((s & kClosed) == 0 && arrived(s) == 0 && s / kNumber != number);
+    });
     if (ending_.load(std::memory_order_relaxed)) return;
-    if ((door & kClosed) != 0 || door >> kNumberShift == number) {
-      door = next_value(door_, door);
-      continue;
-    }
-    if (!door_.compare_exchange_weak(door, door + 1, std::memory_order_acquire)) continue;
-    number = door >> kNumberShift;
-    task_.work(task_.context, share_of(member, task_.fast));
-    door = door_.fetch_sub(1, std::memory_order_release) - 1;
-    if ((door & kInside) == 0 && (door & kClosed) != 0) door_.notify_all();
+    // Joins and takes an item at once.
+    if (!door_.state.compare_exchange_strong(state, state + kInside + 1, std::memory_order_acquire)) continue;
+    number = state / kNumber;
+    const Share share{.member = member,
+                      .members = members(),
+                      .team = this,
+                      .fast = door_.task.fast,
+                      .state = &door_.state,
+                      .held = static_cast<int64_t>(state & Share::kTaken)};
+    door_.task.work(door_.task.context, share);
+    state = door_.state.fetch_sub(kInside, std::memory_order_seq_cst) - kInside;
+    if ((state & kClosed) != 0 && inside(state) == 0) wake();
   }
 }
 
 void Team::run(const Task& task) {
   if (members() == 1) return run_alone(task);
-  task_ = task;
-  next_.store(0, std::memory_order_relaxed);
-  const uint32_t number = (door_.load(std::memory_order_relaxed) >> kNumberShift) + 1;
-  door_.store(number << kNumberShift, std::memory_order_release);
-  door_.notify_all();
-  task.work(task.context, share_of(0, task.fast));
-  uint32_t door = door_.fetch_or(kClosed, std::memory_order_acquire) | kClosed;
-  while ((door & kInside) != 0) door = next_value(door_, door);
+  const uint64_t before = door_.state.load(std::memory_order_relaxed);
+  door_.task = task;
+  // Open, nobody inside, and the first item taken for member 0. A helper that falls asleep at this very moment may miss
+  // the bell; it hears that of the next task.
+  door_.state.store((before / kNumber + 1) * kNumber + (before & kPhase) + 1, std::memory_order_release);
+  wake();
+  const Share share{
+      .member = 0, .members = members(), .team = this, .fast = task.fast, .state = &door_.state, .held = 0};
+  task.work(task.context, share);
+  const uint64_t state = door_.state.fetch_or(kClosed, std::memory_order_acquire);
+  if (inside(state) != 0) wait_until([](uint64_t s) { return inside(s) == 0; });
 }
 
 void Team::run_alone(const Task& task) {
-  Share share = share_of(0, task.fast);
-  share.members = 1;
-  next_.store(0, std::memory_order_relaxed);
+  alone_.store(0, std::memory_order_relaxed);
+  const Share share{.member = 0, .members = 1, .team = this, .fast = task.fast, .state = &alone_};
   task.work(task.context, share);
 }
 
-void Team::barrier() {
-  const uint32_t inside = (door_.fetch_or(kClosed, std::memory_order_relaxed) & kInside) + 1;
-  const uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == inside) {
-    next_.store(0, std::memory_order_relaxed);
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.store(phase + 1, std::memory_order_release);
-    phase_.notify_all();
+void Team::barrier(const Share& share) {
+  // Nobody joins where a member has arrived, so the number of those inside stays.
+  const uint64_t state = door_.state.fetch_add(kArrived, std::memory_order_acq_rel);
+  const uint64_t phase = state & kPhase;
+  share.held = -1;
+  if (arrived(state) == inside(state)) {
+    share.held = 0;
+    const uint64_t rest = state / kNumber * kNumber + inside(state) * kInside;
+    door_.state.exchange(rest + kClosed + (phase ^ kPhase) + 1, std::memory_order_seq_cst);
+    wake();
   } else {
-    while (next_value(phase_, phase) == phase) {
-    }
+    wait_until([&](uint64_t s) { return (s & kPhase) != phase; });
   }
 }
 
 void Share::barrier() const {
-  if (members > 1) return team->barrier();
-  next->store(0, std::memory_order_relaxed);
+  if (members > 1) return team->barrier(*this);
+  held = -1;
+  state->store(0, std::memory_order_relaxed);
 }
 
 std::byte* Share::workspace(size_t bytes) const {

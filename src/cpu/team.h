@@ -24,6 +24,7 @@ class Team {
     const void* context = nullptr;
     bool fast = false;  // handed on in the Share
   };
+  static constexpr int kMostMembers = 1024;
 
   explicit Team(int members);
   ~Team();
@@ -50,20 +51,29 @@ class Team {
   struct alignas(64) Workspace {
     Bytes bytes;
   };
+  // Everything that members tell each other at the start and end of a task is one word beside the task, since a cache
+  // line takes its time from one processor to another: from the low end items taken, members at the barrier, helpers
+  // inside, whether helpers may still join, a bit that changes at every barrier, and the number of the task.
+  struct alignas(64) Door {
+    std::atomic<uint64_t> state{kClosed};
+    Task task;
+  };
+  static constexpr uint64_t kArrived = uint64_t{1} << 28, kInside = uint64_t{1} << 39, kClosed = uint64_t{1} << 50;
+  static constexpr uint64_t kPhase = uint64_t{1} << 51, kNumber = uint64_t{1} << 52;
+  static uint64_t arrived(uint64_t state) { return state / kArrived % 2048; }
+  static uint64_t inside(uint64_t state) { return state / kInside % 2048; }
 
-  Share share_of(int member, bool fast);
+  template <typename Done>
+  uint64_t wait_until(Done done);
+  void wake();
   void help(int member);
-  void barrier();
+  void barrier(const Share& share);
 
-  // The door to the running task: its number, whether it is closed, and how many helpers are inside. A helper that goes
-  // to sleep, and member 0 waiting for helpers to leave, wait for a change of this word.
-  static constexpr uint32_t kClosed = 1 << 15, kInside = kClosed - 1;
-  static constexpr int kNumberShift = 16;
-  alignas(64) std::atomic<uint32_t> door_{kClosed};
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> arrived_{0};  // at the barrier
-  alignas(64) std::atomic<uint32_t> phase_{0};    // barriers passed
-  alignas(64) Task task_;
+  Door door_;
+  std::atomic<uint64_t> alone_{0};  // the state of tasks that member 0 runs alone
+  alignas(64) std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint32_t> bell_{0};
+  std::atomic<bool> rung_{false};
   std::atomic<bool> ending_{false};
   std::mutex mutex_;  // of shared_
   Bytes shared_;

@@ -94,7 +94,7 @@ class Ranges {
       : members_(members),
         long_(tokens > kManyTokens ? 0
               : members == 1       ? blocks
-                                   : blocks * 3 / (4 * members)),
+                                   : blocks * 7 / (8 * members)),
         items_(blocks - long_ * members + (long_ > 0 ? members : 0)) {}
   // Whether there is another range.
   [[gnu::always_inline]] bool next(const Share& share) {

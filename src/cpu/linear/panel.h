@@ -27,10 +27,11 @@ BRAID_INLINE Panel make_panel(const Packed& weight, int64_t row, int64_t n) {
   const bool scaled = weight.scale_columns > 0;
   const Packed::Segment* segment = &weight.find(row);
   const int64_t within = row - segment->first;
-  const uint8_t* codes = segment->codes + within * weight.row_bytes;
-  if (row + n <= segment->end && (!scaled || within / weight.block_rows == (within + n - 1) / weight.block_rows)) {
+  const auto block = static_cast<uint32_t>(scaled ? within / weight.block_rows : 0);
+  if (row + n <= segment->end && (!scaled || within + n <= (block + int64_t{1}) * weight.block_rows)) {
+    const uint8_t* codes = segment->codes + within * weight.row_bytes;
     for (int64_t i = 0; i < kLanes; ++i) panel.codes[i] = codes + (i < n ? i : n - 1) * weight.row_bytes;
-    panel.scales[0] = scaled ? segment->scales + within / weight.block_rows * weight.scale_columns : nullptr;
+    panel.scales[0] = scaled ? segment->scales + block * weight.scale_columns : nullptr;
     return panel;
   }
   panel.one_scale = !scaled;
