@@ -1,7 +1,8 @@
 // Gated delta rule. A work item is one sequence and one key head with the value heads that read it, from its
 // convolution to its gated output, so that every channel's window and every state is read and written once. The rows of
 // a run are cut at absolute multiples of kChunkRows; a piece of several rows takes the chunk form, a short one the
-// token form.
+// token form. Where there are fewer items than members, the value heads of a long run are items of their own, each of
+// which convolves q and k again.
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
@@ -59,13 +60,13 @@ void normalise(const Segment& segment, float* rows, float scale) {
   }
 }
 
-// One work item: the places of a run and a key head.
+// One work item: a run, a key head, and value heads [head, end) that read it.
 struct Item {
   const DeltaRule& op;
   Run run;
   int64_t key_head = 0;
+  int64_t head = 0, end = 0;
 
-  int64_t ratio() const { return op.value_heads / op.key_heads; }
   Channels query_channels() const { return {key_head * op.key_size(), op.key_size()}; }
   Channels key_channels() const { return {(op.key_heads + key_head) * op.key_size(), op.key_size()}; }
   Channels value_channels(int64_t head) const {
@@ -127,8 +128,7 @@ void run_segment(const Item& item, int64_t start, const Buffers& buffers) {
     clear(segment.k + segment.rows * segment.key_stride, missing * segment.key_stride);
     multiply_keys(segment, buffers.products);
   }
-  for (int64_t j = 0; j < item.ratio(); ++j) {
-    const int64_t head = item.key_head * item.ratio() + j;
+  for (int64_t head = item.head; head < item.end; ++head) {
     convolution.rows(item.value_channels(head), start, segment.rows, {segment.v, segment.value_stride});
     compute_gates(item, head, start, segment);
     float* state = op.state.row<float>(item.run.slot) + head * segment.key_size * segment.value_size;
@@ -149,10 +149,25 @@ void run_item(const Item& item, Buffers& buffers) {
     buffers.segment.rows = left < to_border ? left : to_border;
     run_segment(item, start, buffers);
   }
+}
+
+// Keeps the inputs that the next pass convolves; nobody may still read the present ones.
+void keep_window(const Item& item) {
   const Convolution convolution(item.op, item.run);
   convolution.keep(item.query_channels());
   convolution.keep(item.key_channels());
-  for (int64_t j = 0; j < item.ratio(); ++j) convolution.keep(item.value_channels(item.key_head * item.ratio() + j));
+  for (int64_t head = item.head; head < item.end; ++head) convolution.keep(item.value_channels(head));
+}
+
+// Item `index` of those with `heads` value heads each.
+Item item_at(const DeltaRule& op, int64_t index, int64_t heads) {
+  const int64_t items = op.value_heads / heads, sequence = index / items, head = index % items * heads;
+  const int32_t* starts = op.rows.starts.as<int32_t>();
+  Item item{.op = op, .key_head = head / (op.value_heads / op.key_heads), .head = head, .end = head + heads};
+  item.run = {.first = starts[sequence], .rows = starts[sequence + 1] - starts[sequence]};
+  item.run.slot = op.rows.slots.as<int32_t>()[sequence];
+  if (item.run.rows > 0) item.run.position = op.rows.positions.as<int32_t>()[item.run.first];
+  return item;
 }
 
 }  // namespace
@@ -161,19 +176,19 @@ void delta_rule(const DeltaRule& op, const Share& share) {
   Buffers buffers;
   const int64_t floats = lay_out(op, nullptr, buffers);
   lay_out(op, reinterpret_cast<float*>(share.workspace(static_cast<size_t>(floats) * sizeof(float))), buffers);
-  const int32_t* starts = op.rows.starts.as<int32_t>();
-  const int32_t* positions = op.rows.positions.as<int32_t>();
-  const int32_t* slots = op.rows.slots.as<int32_t>();
-  const int64_t items = int64_t{op.rows.sequences} * op.key_heads;
+  const int64_t ratio = op.value_heads / op.key_heads;
+  const int64_t groups = int64_t{op.rows.sequences} * op.key_heads;
+  const bool apart = groups < share.members && op.rows.tokens >= kChunkRows;
+  const int64_t items = apart ? groups * ratio : groups;
   for (int64_t index = share.take(items); index >= 0; index = share.take(items)) {
-    const int64_t sequence = index / op.key_heads;
-    Item item{op,
-              {.first = starts[sequence], .rows = starts[sequence + 1] - starts[sequence], .slot = slots[sequence]},
-              index % op.key_heads};
-    if (item.run.rows == 0) continue;
-    item.run.position = positions[item.run.first];
+    const Item item = item_at(op, index, apart ? 1 : ratio);
     run_item(item, buffers);
+    if (!apart) keep_window(item);
   }
+  if (!apart) return;
+  share.barrier();
+  for (int64_t index = share.take(groups); index >= 0; index = share.take(groups))
+    keep_window(item_at(op, index, ratio));
 }
 
 }  // namespace braid::cpu::BRAID_ISA
