@@ -20,7 +20,8 @@ if(BRAID_CUDA)
         "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-gencode arch=compute_${architecture},code=sm_${architecture}>")
     endforeach()
     # This CMake knows no CUDA standard 20 and drops it without a word, so nvcc is told directly.
-    target_compile_options(braid_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -Xfatbin=-compress-all>)
+    target_compile_options(braid_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -Xfatbin=-compress-all
+      --expt-relaxed-constexpr>)
     # fmt 9 takes nvcc for a compiler without constexpr, and then its own check of format strings does not compile.
     target_compile_definitions(braid_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
   endif()

@@ -21,13 +21,16 @@ std::optional<DType> cache_type(const DeviceOptions& options) {
 
 std::unique_ptr<Executor> make_executor(const DeviceOptions& options) {
   const std::optional<DType> cache = cache_type(options);
+  if (options.device == "auto" || options.device == "cuda") {
+    if (auto gpu = make_gpu_executor({.cache = cache})) return gpu;
+    if (options.device == "cuda") fail(ErrorKind::Usage, "--device cuda: {}", describe_devices());
+  }
   if (options.device == "auto" || options.device == "cpu")
     return make_cpu_executor({.threads = options.threads, .fast = options.fast, .cache = cache});
   if (options.device == "reference") {
     if (cache && *cache != DType::F32) fail(ErrorKind::Usage, "--device reference keeps keys and values in f32");
     return make_reference_executor();
   }
-  if (options.device == "cuda") fail(ErrorKind::Usage, "--device cuda: {}", describe_devices());
   fail(ErrorKind::Usage, "--device '{}' is unknown; known are auto, cpu, cuda, reference", options.device);
 }
 

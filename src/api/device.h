@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ops/executor.h"
@@ -19,6 +20,14 @@ struct DeviceOptions {
 // `auto` takes a GPU where this build has an executor for it and the machine a device, else the CPU. A Usage error for
 // an unknown word, or for a device that is not there.
 std::unique_ptr<Executor> make_executor(const DeviceOptions& options);
+
+// An executor on the first GPU, or null where this build or machine has none. `host_memory`: what it allocates can be
+// read by the host, for tests.
+struct GpuOptions {
+  std::optional<DType> cache;  // type of keys and values; absent: the executor's choice
+  bool host_memory = false;
+};
+std::unique_ptr<Executor> make_gpu_executor(const GpuOptions& options);
 
 // One line about the devices of this machine and build, for `braid --version`.
 std::string describe_devices();

@@ -3,15 +3,22 @@
 
 #include "api/device.h"
 #include "cuda/common/device.h"
+#include "cuda/executor.h"
 
 namespace braid {
 
+std::unique_ptr<Executor> make_gpu_executor(const GpuOptions& options) {
+  if (cuda::device_count() == 0) return nullptr;
+  return make_cuda_executor({.cache = options.cache, .host_memory = options.host_memory});
+}
+
 std::string describe_devices() {
-  std::string out = "this build runs models on the CPU";
+  std::string out = cuda::device_count() == 0 ? "this build runs models on the CPU and CUDA; no CUDA device is here"
+                                              : "this build runs models on the CPU and CUDA";
   for (int i = 0; i < cuda::device_count(); ++i) {
     const cuda::DeviceDescription device = cuda::describe_device(i);
-    out += fmt::format("; sees {} (sm_{}{}, {:.0f} GB), for which it has no executor yet", device.name, device.major,
-                       device.minor, static_cast<double>(device.memory_bytes) / 1e9);
+    out += fmt::format("; sees {} (sm_{}{}, {:.0f} GB)", device.name, device.major, device.minor,
+                       static_cast<double>(device.memory_bytes) / 1e9);
   }
   return out;
 }

@@ -3,6 +3,8 @@
 
 namespace braid {
 
+std::unique_ptr<Executor> make_gpu_executor(const GpuOptions&) { return nullptr; }
+
 std::string describe_devices() { return "this build runs models on the CPU; it was built without CUDA"; }
 
 }  // namespace braid

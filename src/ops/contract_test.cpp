@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/device.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "cpu/executor.h"
@@ -39,6 +40,10 @@ std::vector<Subject> make_subjects() {
       }
     }
   }
+  if (auto gpu = make_gpu_executor({.host_memory = true}))
+    out.push_back({"gpu", std::move(gpu), kBf16Precision});
+  else
+    absent().push_back("gpu: " + describe_devices());
   return out;
 }
 

@@ -1,0 +1,111 @@
+// Head norms, rotation, and the store into the cache: one warp a head, bounded by launch latency and memory. And the
+// output gate.
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/attention/rows.h"
+#include "cuda/common/reduce.h"
+#include "cuda/launch.h"
+
+namespace braid::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+
+struct Arguments {
+  View q, k, v;
+  const float *q_norm, *k_norm, *frequencies;
+  int pairs;
+  float epsilon, rope_scale;
+  RowsView rows;
+  CacheView cache;
+};
+
+// Loads a head into `head` (shared memory of one warp), normalised and rotated.
+__device__ void ready(float* head, const View& from, int64_t at, const float* norm, const Arguments& a,
+                      int32_t position) {
+  const int lane = threadIdx.x % 32, size = static_cast<int>(from.shape[2]);
+  float squares = 0;
+  for (int i = lane; i < size; i += 32) {
+    head[i] = get(from, at + i);
+    squares += head[i] * head[i];
+  }
+  if (norm != nullptr) {
+    const float factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(size) + a.epsilon);
+    for (int i = lane; i < size; i += 32) head[i] *= factor * norm[i];
+  }
+  __syncwarp();
+  for (int i = lane; i < a.pairs; i += 32) {
+    const float angle = static_cast<float>(position) * a.frequencies[i];
+    const float cosine = cosf(angle) * a.rope_scale, sine = sinf(angle) * a.rope_scale;
+    const float x = head[i], y = head[i + a.pairs];
+    head[i] = x * cosine - y * sine;
+    head[i + a.pairs] = y * cosine + x * sine;
+  }
+  __syncwarp();
+}
+
+__global__ void heads_kernel(Arguments a) {
+  extern __shared__ float memory[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t row = blockIdx.x, unit = blockIdx.y * int64_t{kWarps} + warp;
+  const int64_t queries = a.q.shape[1], keys = a.k.shape[1];
+  if (unit >= queries + 2 * keys) return;
+  const int32_t position = a.rows.positions[row];
+  float* head = memory + warp * a.q.shape[2];
+  if (unit < queries) {
+    const int64_t at = row * a.q.stride[0] + unit * a.q.stride[1];
+    ready(head, a.q, at, a.q_norm, a, position);
+    for (int i = lane; i < a.q.shape[2]; i += 32) put(a.q, at + i, head[i]);
+    return;
+  }
+  const int32_t sequence = sequence_of(a.rows, static_cast<int32_t>(row));
+  const int32_t page = page_of(a.cache, sequence, position);
+  const int64_t slot = position % a.cache.keys.shape[1];
+  if (unit < queries + keys) {
+    const int64_t h = unit - queries;
+    ready(head, a.k, row * a.k.stride[0] + h * a.k.stride[1], a.k_norm, a, position);
+    const int64_t to = page * a.cache.keys.stride[0] + slot * a.cache.keys.stride[1] + h * a.cache.keys.stride[2];
+    for (int i = lane; i < a.k.shape[2]; i += 32) put(a.cache.keys, to + i, head[i]);
+    return;
+  }
+  const int64_t h = unit - queries - keys;
+  const int64_t to = page * a.cache.values.stride[0] + slot * a.cache.values.stride[1] + h * a.cache.values.stride[2];
+  for (int i = lane; i < a.v.shape[2]; i += 32)
+    put(a.cache.values, to + i, get(a.v, row * a.v.stride[0] + h * a.v.stride[1] + i));
+}
+
+__global__ void gate_kernel(View x, View gate) {
+  const int64_t row = blockIdx.x;
+  for (int64_t i = threadIdx.x; i < x.shape[1] * x.shape[2]; i += blockDim.x) {
+    const int64_t head = i / x.shape[2], at = i % x.shape[2];
+    const int64_t to = row * x.stride[0] + head * x.stride[1] + at;
+    put(x, to, get(x, to) * sigmoid(get(gate, row * gate.stride[0] + head * gate.stride[1] + at)));
+  }
+}
+
+}  // namespace
+
+void launch(Context& context, const PrepareHeads& op) {
+  if (op.rows.tokens == 0) return;
+  const Arguments a{.q = view(op.q),
+                    .k = view(op.k),
+                    .v = view(op.v),
+                    .q_norm = op.q_norm.as<float>(),
+                    .k_norm = op.k_norm.as<float>(),
+                    .frequencies = op.rope.frequencies.as<float>(),
+                    .pairs = op.rope.frequencies ? static_cast<int>(op.rope.frequencies.elements()) : 0,
+                    .epsilon = op.epsilon,
+                    .rope_scale = op.rope.scale,
+                    .rows = rows_view(op.rows),
+                    .cache = cache_view(op.cache)};
+  const auto units = static_cast<unsigned>(op.q.size(1) + 2 * op.k.size(1));
+  const dim3 grid(static_cast<unsigned>(op.rows.tokens), (units + kWarps - 1) / kWarps);
+  const size_t shared = kWarps * static_cast<size_t>(op.q.width()) * sizeof(float);
+  heads_kernel<<<grid, kWarps * 32, shared, context.stream()>>>(a);
+}
+
+void launch(Context& context, const GateBy& op) {
+  if (op.x.elements() == 0) return;
+  gate_kernel<<<static_cast<unsigned>(op.x.size(0)), 256, 0, context.stream()>>>(view(op.x), view(op.gate));
+}
+
+}  // namespace braid::cuda

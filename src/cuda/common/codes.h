@@ -1,0 +1,21 @@
+// A packed weight as kernels see it: a plain struct that is passed by value.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace braid::cuda {
+
+enum class Coding : int32_t { F32, BF16, F16, Fp8 };
+
+// `count` matrices [rows, columns], codes row-major, one after the other. Scales: per matrix
+// [ceil(rows / block_rows), scale_columns].
+struct Codes {
+  const uint8_t* data = nullptr;
+  const float* scales = nullptr;
+  Coding coding = Coding::BF16;
+  int32_t block_rows = 1, block_columns = 1, scale_rows = 0, scale_columns = 0;
+  int64_t count = 1, rows = 0, columns = 0;
+};
+
+}  // namespace braid::cuda

@@ -1,0 +1,61 @@
+// What launches share: the stream, work memory that grows when an op needs more, and the matrix library.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/executor.h"
+
+namespace braid::cuda {
+
+class MatrixLibrary;
+
+class Context {
+ public:
+  explicit Context(int device);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+  int multiprocessors() const { return multiprocessors_; }
+
+  // Work memory of the op that is being launched, aligned to 256 bytes: what `take` gave is free again at `begin`.
+  void begin();
+  void* take(size_t bytes);
+  template <typename T>
+  T* take(int64_t count) {
+    return static_cast<T*>(take(static_cast<size_t>(count) * sizeof(T)));
+  }
+  // Null where the library is not on this machine, which is logged once.
+  MatrixLibrary* matrices();
+  // Logs `text` the first time it is said.
+  void say_once(const std::string& text);
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  int multiprocessors_ = 0;
+  struct Block {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+  };
+  void add_block(size_t bytes);
+  void free_blocks();
+
+  std::vector<Block> blocks_;  // the last one is taken from
+  size_t used_ = 0;
+  bool looked_ = false;
+  std::unique_ptr<MatrixLibrary> matrices_;
+  std::set<std::string> said_;
+};
+
+// Fails with the runtime's text when the launch before this call was refused.
+void check_launch();
+
+}  // namespace braid::cuda

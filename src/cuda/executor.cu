@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/executor.h"
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cuda/common/context.h"
+#include "cuda/common/device.h"
+#include "cuda/common/error.h"
+#include "cuda/launch.h"
+#include "cuda/limits.h"
+#include "cuda/packing.h"
+#include "cuda/staging.h"
+
+namespace braid::cuda {
+namespace {
+
+Coding coding_of(const Format& format) {
+  const auto* dense = std::get_if<Dense>(&format);
+  if (dense == nullptr) return Coding::Fp8;
+  switch (dense->dtype) {
+    case DType::F32:
+      return Coding::F32;
+    case DType::BF16:
+      return Coding::BF16;
+    case DType::F16:
+      return Coding::F16;
+    default:
+      fail("weights of {} have no kernel for CUDA", name_of(dense->dtype));
+  }
+}
+
+class CudaExecutor final : public Executor {
+ public:
+  explicit CudaExecutor(const CudaOptions& options)
+      : options_(options), context_(options.device), staging_(context_.stream()) {}
+
+  std::string_view name() const override { return "cuda"; }
+  DType activation_type() const override { return DType::BF16; }
+  DType cache_type() const override { return options_.cache.value_or(DType::BF16); }
+
+  void submit(const Op& op) override {
+    context_.begin();
+    last_ = name_of(op);
+    with_context(std::string(last_), [&] {
+      std::visit([&](const auto& word) { launch(context_, word); }, op);
+      check_launch();
+      if (options_.check_each_op) check(cudaStreamSynchronize(context_.stream()), "running it");
+    });
+  }
+
+  void wait() override {
+    const cudaError_t status = cudaStreamSynchronize(context_.stream());
+    if (status != cudaSuccess)
+      fail(ErrorKind::Resource, "CUDA: an op before or at the last one, {}, failed: {}", last_,
+           cudaGetErrorString(status));
+  }
+
+  Memory allocate(size_t bytes) override {
+    const size_t length = std::max<size_t>(bytes, 1);
+    void* memory = nullptr;
+    if (options_.host_memory) {
+      check(cudaHostAlloc(&memory, length, cudaHostAllocMapped), fmt::format("{} bytes of pinned memory", bytes));
+    } else {
+      const cudaError_t status = cudaMalloc(&memory, length);
+      static_cast<void>(cudaGetLastError());
+      size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      if (status != cudaSuccess)
+        fail(ErrorKind::Resource, "no memory on the device for {} bytes; {} of {} are free", bytes, free, total);
+    }
+    check(cudaMemsetAsync(memory, 0, length, context_.stream()), "clearing memory");
+    wait();
+    auto* data = static_cast<std::byte*>(memory);
+    if (options_.host_memory) return {data, length, [](std::byte* at, size_t) { cudaFreeHost(at); }};
+    return {data, length, [](std::byte* at, size_t) { cudaFree(at); }};
+  }
+
+  void upload(Tensor to, std::span<const std::byte> from) override {
+    CHECK(to.contiguous() && to.bytes() == std::ssize(from), "{} from {} bytes", to.describe(), from.size());
+    staging_.put(to.data, from);
+  }
+
+  void download(std::span<std::byte> to, Tensor from) override {
+    CHECK(from.contiguous() && from.bytes() == std::ssize(to), "{} to {} bytes", from.describe(), to.size());
+    wait();
+    staging_.get(to, from.data);
+  }
+
+  // The segments keep pointing at the host's bytes; kernels read the packing alone.
+  Weight pack(Weight plain) override {
+    auto packed = std::make_unique<Packed>();
+    Codes& codes = packed->codes;
+    codes.coding = coding_of(plain.format);
+    codes.count = plain.count, codes.rows = plain.rows, codes.columns = plain.columns;
+    if (const auto* block = std::get_if<Fp8Block>(&plain.format)) {
+      codes.block_rows = static_cast<int32_t>(packed_block_rows(plain));
+      codes.block_columns = block->block_columns;
+      codes.scale_rows = static_cast<int32_t>((plain.rows + codes.block_rows - 1) / codes.block_rows);
+      codes.scale_columns = static_cast<int32_t>((plain.columns + block->block_columns - 1) / block->block_columns);
+    }
+    const std::vector<float> scales = packed_scales(plain, codes.block_rows);
+    const int64_t row = row_bytes(plain.format, plain.columns);
+    const auto code_bytes = static_cast<size_t>((plain.count * plain.rows * row + 255) / 256 * 256);
+    packed->memory = allocate_plain(code_bytes + scales.size() * sizeof(float));
+    std::byte* at = packed->memory.data();
+    codes.data = reinterpret_cast<const uint8_t*>(at);
+    for (const WeightSegment& segment : plain.segments) {
+      const auto bytes = static_cast<size_t>(segment.rows * row);
+      staging_.put(at, {segment.data, bytes});
+      at += bytes;
+    }
+    CHECK(at - packed->memory.data() == plain.count * plain.rows * row);
+    codes.scales = reinterpret_cast<const float*>(packed->memory.data() + code_bytes);
+    staging_.put(packed->memory.data() + code_bytes, std::as_bytes(std::span(scales)));
+    plain.packing = std::move(packed);
+    return plain;
+  }
+
+  Limits measure_limits(size_t footprint) override {
+    context_.begin();
+    return cuda::measure_limits(context_, footprint);
+  }
+
+ private:
+  // Device memory whatever the options say, not cleared.
+  static Memory allocate_plain(size_t bytes) {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, std::max<size_t>(bytes, 1)), fmt::format("{} bytes for a weight", bytes));
+    return {static_cast<std::byte*>(memory), bytes, [](std::byte* at, size_t) { cudaFree(at); }};
+  }
+
+  const CudaOptions options_;
+  Context context_;
+  Staging staging_;
+  std::string_view last_ = "none";
+};
+
+}  // namespace
+}  // namespace braid::cuda
+
+namespace braid {
+
+std::unique_ptr<Executor> make_cuda_executor(const CudaOptions& options) {
+  const cuda::DeviceDescription device = cuda::describe_device(options.device);
+  log::debug("cuda device={} name='{}' capability={}.{}", device.index, device.name, device.major, device.minor);
+  return std::make_unique<cuda::CudaExecutor>(options);
+}
+
+}  // namespace braid

@@ -1,0 +1,45 @@
+// Products with weights as kernels take them: plain ones, and products by groups of rows with one matrix each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/common/codes.h"
+#include "cuda/common/context.h"
+#include "cuda/common/view.h"
+
+namespace braid::cuda {
+
+// Up to kThinTokens rows that share a matrix.
+struct Group {
+  int32_t matrix = 0;
+  int32_t first = 0, count = 0;  // in the list of slots
+};
+
+// out[slot] = x[slot div divide] * W^T for the slots of every group, W the group's matrix; with `gated` out =
+// silu(first half) * second half. Without groups, slots are the rows of x, and the matrix is 0.
+struct Product {
+  View out, x;
+  Codes codes;
+  bool gated = false;
+  bool exact = false;
+  int64_t slots = 0;
+  const int32_t* list = nullptr;  // slots by group
+  const Group* groups = nullptr;  // on the device
+  const int32_t* group_count = nullptr;
+  int64_t most_groups = 0;
+  int32_t divide = 1;
+  int64_t outputs() const { return gated ? codes.rows / 2 : codes.rows; }
+};
+
+// Any shape and type.
+void multiply_plain(Context& context, const Product& product);
+// x bf16 with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
+void multiply_thin(Context& context, const Product& product);
+// No groups; needs the matrix library.
+void multiply_wide(Context& context, const Product& product);
+// Chooses among them; makes x bf16 first where the kernel wants that.
+void multiply(Context& context, Product product);
+
+// A bf16 copy of x in work memory, rows behind each other.
+View rounded_rows(Context& context, const View& x);
+
+}  // namespace braid::cuda

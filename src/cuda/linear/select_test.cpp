@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/linear/select.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::cuda {
+namespace {
+
+ProductExtents usual(int64_t tokens) {
+  return {.tokens = tokens,
+          .rows = 4096,
+          .columns = 2048,
+          .fp8 = true,
+          .block_columns = 128,
+          .x_bf16 = true,
+          .aligned = true,
+          .library = true};
+}
+
+TEST(ChooseProduct, ThinUntilDecodingPays) {
+  EXPECT_EQ(choose_product(usual(1)), ProductKernel::Thin);
+  EXPECT_EQ(choose_product(usual(128)), ProductKernel::Thin);
+  EXPECT_EQ(choose_product(usual(129)), ProductKernel::Wide);
+  ProductExtents alone = usual(8192);
+  alone.library = false;
+  EXPECT_EQ(choose_product(alone), ProductKernel::Thin);
+}
+
+TEST(ChooseProduct, OddShapesAndExactOperandsArePlain) {
+  ProductExtents odd = usual(4), exact = usual(4), blocks = usual(4), coding = usual(4);
+  odd.columns = 200;
+  exact.exact = true, exact.x_bf16 = false;
+  blocks.block_columns = 64;
+  coding.fp8 = false;
+  for (const ProductExtents& e : {odd, exact, blocks, coding}) EXPECT_EQ(choose_product(e), ProductKernel::Plain);
+  exact.x_bf16 = true;
+  EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
+}
+
+}  // namespace
+}  // namespace braid::cuda

@@ -1,0 +1,27 @@
+// A weight in the device's memory: all segments behind each other, codes row-major, then the scales.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cuda/common/codes.h"
+#include "ops/executor.h"
+
+namespace braid::cuda {
+
+// Scales are [ceil(rows / block_rows), columns of blocks] per matrix. Where a segment starts inside a block of rows,
+// block_rows is the largest divisor for which none does, and rows of scales are repeated.
+struct Packed final : Packing {
+  ~Packed() override = default;
+  Memory memory;
+  Codes codes;
+};
+
+inline const Codes& codes_of(const Weight& weight) { return static_cast<const Packed&>(*weight.packing).codes; }
+
+// Rows that share a row of scales on the device.
+int64_t packed_block_rows(const Weight& weight);
+// The scales as they lie on the device; empty for formats without scales.
+std::vector<float> packed_scales(const Weight& weight, int64_t block_rows);
+
+}  // namespace braid::cuda

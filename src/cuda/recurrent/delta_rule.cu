@@ -1,0 +1,226 @@
+// The gated delta rule, row by row. A first kernel makes heads (convolution, unit length) and gates, a second moves the
+// convolution's context on, a third walks the rows of each sequence and value head. For heads of 128 the state lies in
+// the registers of 512 threads, 4 columns of 8 rows each, is read and written once a sequence, and both of its products
+// (with k, with q) take one pass: o = e^lg S^T q + (k . q) u. Bounded by the state's traffic for single rows; by two
+// barriers a row for long ones. Other sizes: a thread a column, the state in global memory.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "cuda/launch.h"
+#include "cuda/recurrent/delta_rule.h"
+
+namespace braid::cuda {
+namespace {
+
+constexpr int kWarps = 8;  // of the preparing kernel
+
+__device__ float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
+
+// Channel `c` of row `row`, behind the convolution and its activation.
+__device__ float convolved(const DeltaView& d, int64_t row, int32_t sequence, int64_t c) {
+  float sum = 0;
+  const int64_t start = d.rows.starts[sequence];
+  const float* context = d.conv_state + int64_t{d.rows.slots[sequence]} * (d.taps - 1) * d.channels;
+  for (int j = 0; j < d.taps; ++j) {
+    const int64_t at = row - d.taps + 1 + j;
+    const float x =
+        at >= start ? get(d.qkv, at * d.qkv.stride[0] + c) : context[(at - start + d.taps - 1) * d.channels + c];
+    sum += d.conv[c * d.taps + j] * x;
+  }
+  return silu(sum);
+}
+
+__global__ void prepare_kernel(DeltaView d) {
+  const int lane = threadIdx.x % 32, unit = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / 32;
+  const int64_t row = blockIdx.x;
+  const int32_t sequence = sequence_of(d.rows, static_cast<int32_t>(row));
+  if (unit < 2 * d.key_heads + d.value_heads) {
+    const bool scaled = unit < 2 * d.key_heads;
+    const int size = scaled ? d.keys : d.values;
+    const int64_t first = scaled ? int64_t{unit} * d.keys
+                                 : 2 * int64_t{d.key_heads} * d.keys + int64_t{unit - 2 * d.key_heads} * d.values;
+    float* out = d.heads + row * d.channels + first;
+    float squares = 0;
+    for (int i = lane; i < size; i += 32) {
+      out[i] = convolved(d, row, sequence, first + i);
+      squares += out[i] * out[i];
+    }
+    if (!scaled) return;
+    float factor = 1.0f / sqrtf(sum_of_warp(squares) + 1e-6f);
+    if (unit < d.key_heads) factor /= sqrtf(static_cast<float>(d.keys));
+    for (int i = lane; i < size; i += 32) out[i] *= factor;
+  } else {
+    const int head = (unit - 2 * d.key_heads - d.value_heads) * 32 + lane;
+    if (head >= d.value_heads) return;
+    const float rate = -expf(d.a_log[head]);
+    const float log_decay = rate * softplus(get(d.a, row * d.a.stride[0] + head) + d.dt_bias[head]);
+    const float beta = sigmoid(get(d.b, row * d.b.stride[0] + head)) * d.beta_scale;
+    d.gates[row * d.value_heads + head] = {log_decay, beta};
+  }
+}
+
+// The newest inputs of each sequence, for the rows after these.
+__global__ void context_kernel(DeltaView d) {
+  const int32_t sequence = static_cast<int32_t>(blockIdx.y);
+  const int64_t c = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
+  if (c >= d.channels) return;
+  const int64_t start = d.rows.starts[sequence], count = d.rows.starts[sequence + 1] - start;
+  float* context = d.conv_state + int64_t{d.rows.slots[sequence]} * (d.taps - 1) * d.channels + c;
+  for (int64_t r = 0; r < d.taps - 1; ++r) {
+    const int64_t at = count - (d.taps - 1) + r;  // in the rows of this pass
+    context[r * d.channels] =
+        at >= 0 ? get(d.qkv, (start + at) * d.qkv.stride[0] + c) : context[(r + count) * d.channels];
+  }
+}
+
+__global__ void __launch_bounds__(512, 2) rows_kernel_128(DeltaView d) {
+  constexpr int kSize = 128, kParts = 16, kOwn = kSize / kParts;
+  __shared__ float4 parts[kParts][2][32];
+  __shared__ float4 sums[2][32];
+  __shared__ float key_query;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = static_cast<int>(blockIdx.x);
+  const int32_t sequence = static_cast<int32_t>(blockIdx.y);
+  const int group = head / (d.value_heads / d.key_heads);
+  float* state = state_of(d, sequence, head);
+  float4 s[kOwn];
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i)
+    s[i] = __ldcs(reinterpret_cast<const float4*>(state + (warp * kOwn + i) * kSize) + lane);
+  for (int64_t row = d.rows.starts[sequence]; row < d.rows.starts[sequence + 1]; ++row) {
+    const float* heads = d.heads + row * d.channels;
+    const float *q = heads + group * kSize, *k = q + d.key_heads * kSize;
+    const float4 v = reinterpret_cast<const float4*>(heads + 2 * d.key_heads * kSize + head * kSize)[lane];
+    const float2 gate = d.gates[row * d.value_heads + head];
+    const float decay = expf(gate.x);
+    float own_k[kOwn];
+    float4 p{}, o{};
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      own_k[i] = k[warp * kOwn + i];
+      const float own_q = q[warp * kOwn + i];
+      p.x += own_k[i] * s[i].x, p.y += own_k[i] * s[i].y, p.z += own_k[i] * s[i].z, p.w += own_k[i] * s[i].w;
+      o.x += own_q * s[i].x, o.y += own_q * s[i].y, o.z += own_q * s[i].z, o.w += own_q * s[i].w;
+    }
+    parts[warp][0][lane] = p, parts[warp][1][lane] = o;
+    __syncthreads();
+    if (threadIdx.x < 2 * kSize) {
+      const int which = threadIdx.x / kSize, column = threadIdx.x % kSize;
+      float sum = 0;
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) sum += reinterpret_cast<const float*>(parts[part][which])[column];
+      reinterpret_cast<float*>(sums[which])[column] = sum;
+    } else if (warp == 8) {
+      float product = 0;
+      for (int i = lane; i < kSize; i += 32) product += q[i] * k[i];
+      product = sum_of_warp(product);
+      if (lane == 0) key_query = product;
+    }
+    __syncthreads();
+    const float4 old = sums[0][lane];
+    const float4 u{gate.y * (v.x - decay * old.x), gate.y * (v.y - decay * old.y), gate.y * (v.z - decay * old.z),
+                   gate.y * (v.w - decay * old.w)};
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      s[i].x = decay * s[i].x + own_k[i] * u.x, s[i].y = decay * s[i].y + own_k[i] * u.y;
+      s[i].z = decay * s[i].z + own_k[i] * u.z, s[i].w = decay * s[i].w + own_k[i] * u.w;
+    }
+    if (warp == 0) {
+      const float4 read = sums[1][lane];
+      const float values[4] = {decay * read.x + key_query * u.x, decay * read.y + key_query * u.y,
+                               decay * read.z + key_query * u.z, decay * read.w + key_query * u.w};
+      float squares = 0;
+#pragma unroll
+      for (float value : values) squares += value * value;
+      const float factor = 1.0f / sqrtf(sum_of_warp(squares) / kSize + d.epsilon);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        put(d.out, row * d.out.stride[0] + head * kSize + lane * 4 + i,
+            finished(d, values[i], factor, row, head, lane * 4 + i));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) __stcs(reinterpret_cast<float4*>(state + (warp * kOwn + i) * kSize) + lane, s[i]);
+}
+
+// A thread a column; columns beyond the block's threads in turn.
+__global__ void rows_kernel(DeltaView d) {
+  extern __shared__ float outputs[];
+  __shared__ float scratch[32];
+  const int head = static_cast<int>(blockIdx.x), group = head / (d.value_heads / d.key_heads);
+  const int32_t sequence = static_cast<int32_t>(blockIdx.y);
+  float* state = state_of(d, sequence, head);
+  for (int64_t row = d.rows.starts[sequence]; row < d.rows.starts[sequence + 1]; ++row) {
+    const float* heads = d.heads + row * d.channels;
+    const float *q = heads + group * d.keys, *k = q + d.key_heads * d.keys;
+    const float* v = heads + 2 * d.key_heads * d.keys + head * d.values;
+    const float2 gate = d.gates[row * d.value_heads + head];
+    const float decay = expf(gate.x);
+    float squares = 0;
+    for (int j = threadIdx.x; j < d.values; j += blockDim.x) {
+      float old = 0, o = 0;
+      for (int i = 0; i < d.keys; ++i) old += k[i] * state[i * d.values + j];
+      const float u = gate.y * (v[j] - decay * old);
+      for (int i = 0; i < d.keys; ++i) {
+        const float updated = decay * state[i * d.values + j] + k[i] * u;
+        state[i * d.values + j] = updated;
+        o += q[i] * updated;
+      }
+      outputs[j] = o;
+      squares += o * o;
+    }
+    const float factor = 1.0f / sqrtf(sum_of_block(squares, scratch) / static_cast<float>(d.values) + d.epsilon);
+    for (int j = threadIdx.x; j < d.values; j += blockDim.x)
+      put(d.out, row * d.out.stride[0] + head * d.values + j, finished(d, outputs[j], factor, row, head, j));
+  }
+}
+
+DeltaView delta_view(const DeltaRule& op) {
+  return {.out = view(op.out),
+          .qkv = view(op.qkv),
+          .z = view(op.z),
+          .b = view(op.b),
+          .a = view(op.a),
+          .conv = op.conv.as<float>(),
+          .a_log = op.a_log.as<float>(),
+          .dt_bias = op.dt_bias.as<float>(),
+          .norm = op.norm.as<float>(),
+          .conv_state = op.conv_state.as<float>(),
+          .state = op.state.as<float>(),
+          .rows = rows_view(op.rows),
+          .key_heads = op.key_heads,
+          .value_heads = op.value_heads,
+          .keys = static_cast<int32_t>(op.key_size()),
+          .values = static_cast<int32_t>(op.value_size()),
+          .taps = static_cast<int32_t>(op.conv.width()),
+          .channels = static_cast<int32_t>(op.qkv.width()),
+          .epsilon = op.epsilon,
+          .beta_scale = op.beta_scale,
+          .silu_gate = op.gate == OutputGate::Silu};
+}
+
+}  // namespace
+
+void launch(Context& context, const DeltaRule& op) {
+  CHECK(op.value_heads % op.key_heads == 0 && op.state.contiguous() && op.conv_state.contiguous());
+  CHECK(op.conv.contiguous() && op.conv.width() >= 1);
+  if (op.rows.tokens == 0) return;
+  DeltaView d = delta_view(op);
+  d.heads = context.take<float>(int64_t{d.rows.tokens} * d.channels);
+  d.gates = context.take<float2>(int64_t{d.rows.tokens} * d.value_heads);
+  const auto units = static_cast<unsigned>(2 * d.key_heads + d.value_heads + (d.value_heads + 31) / 32);
+  const auto tokens = static_cast<unsigned>(d.rows.tokens), sequences = static_cast<unsigned>(d.rows.sequences);
+  const dim3 grid(static_cast<unsigned>(d.value_heads), sequences);
+  prepare_kernel<<<dim3(tokens, (units + kWarps - 1) / kWarps), kWarps * 32, 0, context.stream()>>>(d);
+  if (d.taps > 1)
+    context_kernel<<<dim3(static_cast<unsigned>(d.channels + 255) / 256, sequences), 256, 0, context.stream()>>>(d);
+  if (d.keys == 128 && d.values == 128) {
+    if (op.rows.longest > 64) context.say_once("cuda: the delta rule walks long prompts row by row");
+    rows_kernel_128<<<grid, 512, 0, context.stream()>>>(d);
+    return;
+  }
+  context.say_once("cuda: heads of this size take the plain kernel of the delta rule");
+  const unsigned threads = static_cast<unsigned>((std::min(d.values, 256) + 31) / 32 * 32);
+  rows_kernel<<<grid, threads, static_cast<size_t>(d.values) * sizeof(float), context.stream()>>>(d);
+}
+
+}  // namespace braid::cuda
