@@ -135,7 +135,9 @@ void add_bench(CLI::App& app) {
   command->add_option("--decode", options->measure.decode, "tokens decoded")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  command->add_option("--contexts", options->measure.contexts, "decode at these contexts too")->delimiter(',');
+  command->add_option("--contexts", options->measure.contexts, "decode at these contexts too")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--repeats", options->measure.repeats, "medians of so many runs")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

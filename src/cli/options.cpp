@@ -42,11 +42,12 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
   app.add_option("--repetition-penalty", options.repetition, "divide the logits of tokens seen before");
   app.add_option("--frequency-penalty", options.frequency, "subtract per occurrence in the answer");
   app.add_option("--presence-penalty", options.presence, "subtract once for what occurred in the answer");
-  app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, may be given several times");
+  app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, may be given several times")->allow_extra_args(false);
   app.add_option("--seed", options.seed, "makes draws repeatable");
   app.add_option("--max-tokens", options.max_tokens, "longest answer; -1: no limit but the context")
       ->capture_default_str();
-  app.add_option("--stop", options.stop, "end the answer before this text, may be given several times");
+  app.add_option("--stop", options.stop, "end the answer before this text, may be given several times")
+      ->allow_extra_args(false);
 }
 
 void add_json_option(CLI::App& app, bool& json) { app.add_flag("--json", json, "print the figures as JSON"); }
