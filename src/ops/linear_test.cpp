@@ -34,6 +34,16 @@ TEST(Linear, HoldsForEveryNumberOfRows) {
       hold([&](Case& c) -> Op { return one(c, format, DType::F32, {tokens, 40, 72}); });
 }
 
+TEST(Linear, ExactOnesAreHeldToUnroundedOperands) {
+  for (const Format& format : all_formats())
+    for (const Shape& shape : kShapes)
+      hold([&](Case& c) -> Op {
+        Linear op = one(c, format, DType::F32, shape);
+        op.exact = true;
+        return op;
+      });
+}
+
 TEST(Linear, TakesSeveralTargetsOfMixedFormats) {
   for (const int64_t tokens : {1, 2, 13, 70}) {
     hold([&](Case& c) -> Op {

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// out = x, converted to out's type (f32, bf16) with one rounding.
+// out = x, converted to out's type (f32, bf16) with one rounding; equal types move bits.
 // Shapes  out, x: equal, any rank; rows may be strided. They must not overlap.
 struct Copy {
   static constexpr std::string_view name = "copy";

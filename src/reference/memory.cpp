@@ -9,6 +9,13 @@ namespace braid::reference {
 
 namespace {
 
+// `count` values; equal types move bits, NaN payloads included.
+void move(const Tensor& out, int64_t to, const Tensor& x, int64_t from, int64_t count) {
+  if (out.dtype != x.dtype) return store(out, to, load(x, from, count));
+  const int64_t bytes = size_of(x.dtype);
+  if (count > 0) std::memcpy(out.data + to * bytes, x.data + from * bytes, static_cast<size_t>(count * bytes));
+}
+
 void copy(const Tensor& out, const Tensor& x) {
   CHECK(out.shape == x.shape && out.rank == x.rank, "{} from {}", out.describe(), x.describe());
   if (x.rank > 1) {
@@ -25,7 +32,7 @@ void copy(const Tensor& out, const Tensor& x) {
     }
     return;
   }
-  store(out, 0, load(x, 0, x.elements()));
+  move(out, 0, x, 0, x.elements());
 }
 
 }  // namespace
@@ -36,7 +43,7 @@ void compute(const Gather& op) {
   for (int64_t i = 0; i < op.out.rows(); ++i) {
     const int64_t from = op.index.as<int32_t>()[i];
     CHECK(from >= 0 && from < op.x.rows(), "row {} of {}", from, op.x.describe());
-    store(op.out, i * op.out.stride(0), load(op.x, from * op.x.stride(0), op.x.width()));
+    move(op.out, i * op.out.stride(0), op.x, from * op.x.stride(0), op.x.width());
   }
 }
 

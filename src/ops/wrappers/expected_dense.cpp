@@ -98,7 +98,8 @@ Numbers gated(const Arithmetic& math, const Numbers& both) {
   return out;
 }
 
-Pieces expect(const Linear& op, const Precision& precision) {
+Pieces expect(const Linear& op, const Precision& rounded) {
+  const Precision precision = op.exact ? Precision{.unit = rounded.unit} : rounded;
   Pieces pieces;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
