@@ -151,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"join", "{% set s = 'x' * 1000000 %}{{ s.join(s) }}"},
         Hostile{"json", "{% set l = ['x' * 1000000] * 1000 %}{{ l | tojson }}"},
         Hostile{"recursive loop", "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"}),
-    [](const auto& info) {
-      std::string name = info.param.what;
+    [](const auto& tested) {
+      std::string name = tested.param.what;
       for (char& c : name) c = c == ' ' ? '_' : c;
       return name;
     });

@@ -168,7 +168,8 @@ Value replace_in(Interpreter&, const Value& self, const Arguments& arguments) {
                     {.function = "replace", .parameters = {"old", "new", "count"}, .required = 2, .unnamed = 3});
   const std::string old = needed_text(bound, 0);
   std::string fresh = needed_text(bound, 1);
-  const Text* given = bound.value(1).as_text();
+  const Value argument = bound.value(1);
+  const Text* given = argument.as_text();
   if (self.as_text()->markup() && !given->markup()) fresh = escape_html(fresh);
   return derived(self, replace(self.as_text()->bytes(), {old, fresh, bound.integer(2, -1)}));
 }
