@@ -24,6 +24,7 @@ std::unique_ptr<Executor> make_executor(const DeviceOptions& options);
 // An executor on the first GPU, or null where this build or machine has none. `host_memory`: what it allocates can be
 // read by the host, for tests.
 struct GpuOptions {
+  bool fast = true;            // false: f32 operands, keys and values
   std::optional<DType> cache;  // type of keys and values; absent: the executor's choice
   bool host_memory = false;
 };

@@ -36,11 +36,11 @@ Coding coding_of(const Format& format) {
 class CudaExecutor final : public Executor {
  public:
   explicit CudaExecutor(const CudaOptions& options)
-      : options_(options), context_(options.device), staging_(context_.stream()) {}
+      : options_(options), context_(options.device, options.fast), staging_(context_.stream()) {}
 
   std::string_view name() const override { return "cuda"; }
-  DType activation_type() const override { return DType::BF16; }
-  DType cache_type() const override { return options_.cache.value_or(DType::BF16); }
+  DType activation_type() const override { return options_.activations; }
+  DType cache_type() const override { return options_.cache.value_or(options_.fast ? DType::BF16 : DType::F32); }
 
   void submit(const Op& op) override {
     context_.begin();

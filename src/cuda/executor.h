@@ -12,7 +12,12 @@ namespace braid {
 
 struct CudaOptions {
   int device = 0;
-  // Type of keys and values, F32 or BF16; absent: BF16.
+  // false: operands of products are not rounded (slow, for comparisons), and keys and values are F32.
+  bool fast = true;
+  // Of activations between ops. Products round them to bf16 in either case where `fast`; in F32 nothing else does,
+  // which keeps the choice of experts and the recurrence near the reference.
+  DType activations = DType::F32;
+  // Type of keys and values, F32 or BF16; absent: BF16 when fast.
   std::optional<DType> cache;
   // Memory from `allocate` is pinned host memory that the device reads over the bus: slow, and for tests that look at
   // tensors from the host.

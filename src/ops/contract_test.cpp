@@ -40,10 +40,13 @@ std::vector<Subject> make_subjects() {
       }
     }
   }
-  if (auto gpu = make_gpu_executor({.host_memory = true}))
-    out.push_back({"gpu", std::move(gpu), kBf16Precision});
-  else
-    absent().push_back("gpu: " + describe_devices());
+  for (const bool fast : {false, true}) {
+    const std::string name = fast ? "gpu fast" : "gpu f32";
+    if (auto gpu = make_gpu_executor({.fast = fast, .host_memory = true}))
+      out.push_back({name, std::move(gpu), fast ? kBf16Precision : kF32Precision});
+    else
+      absent().push_back(name + ": " + describe_devices());
+  }
   return out;
 }
 

@@ -14,7 +14,7 @@ constexpr size_t kAlignment = 256;
 constexpr size_t kSmallestBlock = size_t{32} << 20;
 }  // namespace
 
-Context::Context(int device) {
+Context::Context(int device, bool fast) : fast_(fast) {
   check(cudaSetDevice(device), "choosing the device");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "asking for its size");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");

@@ -18,12 +18,14 @@ class MatrixLibrary;
 
 class Context {
  public:
-  explicit Context(int device);
+  Context(int device, bool fast);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   cudaStream_t stream() const { return stream_; }
+  // Products may round their operands to bf16.
+  bool fast() const { return fast_; }
   int multiprocessors() const { return multiprocessors_; }
 
   // Work memory of the op that is being launched, aligned to 256 bytes: what `take` gave is free again at `begin`.
@@ -40,6 +42,7 @@ class Context {
 
  private:
   cudaStream_t stream_ = nullptr;
+  bool fast_;
   int multiprocessors_ = 0;
   struct Block {
     std::byte* data = nullptr;

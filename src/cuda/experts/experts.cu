@@ -67,7 +67,7 @@ __global__ void join_kernel(Joining a) {
 // What the second product reads: bf16 where it would round anyway.
 View take_hidden(Context& context, const Codes& down, int64_t rows) {
   const bool coded = down.coding == Coding::BF16 || down.coding == Coding::Fp8;
-  View out{.bf16 = coded && down.columns % 128 == 0};
+  View out{.bf16 = context.fast() && coded && down.columns % 128 == 0};
   out.data = context.take(static_cast<size_t>(rows * down.columns * (out.bf16 ? 2 : 4)));
   out.shape[0] = rows, out.shape[1] = down.columns, out.stride[0] = down.columns, out.stride[1] = 1;
   return out;

@@ -41,12 +41,12 @@ void multiply(Context& context, Product p) {
                          .block_columns = p.codes.block_columns,
                          .x_bf16 = p.x.bf16,
                          .aligned = aligned(p.x),
-                         .exact = p.exact};
+                         .exact = p.exact || !context.fast()};
   extents.library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinTokens &&
                     p.codes.rows % 8 == 0 && context.matrices() != nullptr;
   const ProductKernel kernel = choose_product(extents);
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
-  if (!p.x.bf16 || !aligned(p.x)) p.x = rounded_rows(context, p.x);
+  if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
   kernel == ProductKernel::Thin ? multiply_thin(context, p) : multiply_wide(context, p);
 }
 

@@ -32,9 +32,9 @@ struct Product {
 
 // Any shape and type.
 void multiply_plain(Context& context, const Product& product);
-// x bf16 with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
+// x with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
 void multiply_thin(Context& context, const Product& product);
-// No groups; needs the matrix library.
+// x bf16 with rows at 16 bytes, no groups; needs the matrix library.
 void multiply_wide(Context& context, const Product& product);
 // Chooses among them; makes x bf16 first where the kernel wants that.
 void multiply(Context& context, Product product);

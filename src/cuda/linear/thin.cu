@@ -69,11 +69,30 @@ __device__ void operand(uint32_t (&a)[4], const Piece<kFp8>& piece, int s) {
   }
 }
 
+// Where a lane reads a row of x; null beyond the last row.
+struct XRow {
+  const void* data;
+  bool bf16;
+
+  // Eight numbers from `at` on, as bf16.
+  __device__ uint4 load(int64_t at) const {
+    if (data == nullptr) return {0, 0, 0, 0};
+    if (bf16) return *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(data) + at);
+    const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(data) + at);
+    const float4 low = from[0], high = from[1];
+    return {pair(low.x, low.y), pair(low.z, low.w), pair(high.x, high.y), pair(high.z, high.w)};
+  }
+  __device__ static uint32_t pair(float low, float high) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const uint32_t*>(&both);
+  }
+};
+
 template <bool kFp8, int kTiles, int kMatrices>
 struct Sums {
   float sums[kMatrices][kTiles][4] = {};
 
-  __device__ void add(const Piece<kFp8> (&pieces)[kMatrices], const __nv_bfloat16* const (&x)[kTiles], int block) {
+  __device__ void add(const Piece<kFp8> (&pieces)[kMatrices], const XRow (&x)[kTiles], int block) {
     const int lane = threadIdx.x % 32;
     float fresh[kMatrices][kTiles][4] = {};
     // Two instructions use one load of 16 bytes of x.
@@ -82,8 +101,7 @@ struct Sums {
       const int column = kFp8 ? pair / 2 * 64 + lane % 4 * 16 + pair % 2 * 8 : pair * 32 + lane % 4 * 8;
       uint4 b[kTiles];
 #pragma unroll
-      for (int j = 0; j < kTiles; ++j)
-        b[j] = x[j] == nullptr ? uint4{0, 0, 0, 0} : *reinterpret_cast<const uint4*>(x[j] + block * kBlock + column);
+      for (int j = 0; j < kTiles; ++j) b[j] = x[j].load(block * kBlock + column);
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -151,11 +169,12 @@ __global__ void __launch_bounds__(kWarps * 32) thin_kernel(Product p) {
       slots[threadIdx.x] = at >= group.count ? -1 : p.list != nullptr ? p.list[group.first + at] : at;
     }
     __syncthreads();
-    const __nv_bfloat16* x[kTiles];
+    XRow x[kTiles];
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
       const int64_t slot = slots[j * 8 + lane / 4];
-      x[j] = slot < 0 ? nullptr : static_cast<const __nv_bfloat16*>(p.x.data) + slot / p.divide * p.x.stride[0];
+      const int64_t at = slot / p.divide * p.x.stride[0] * (p.x.bf16 ? 2 : 4);
+      x[j] = {slot < 0 ? nullptr : static_cast<const char*>(p.x.data) + at, p.x.bf16};
     }
     Sums<kFp8, kTiles, kMatrices> sums;
     Piece<kFp8> present[kMatrices], next[kMatrices];
