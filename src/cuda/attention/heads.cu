@@ -58,17 +58,16 @@ __global__ void heads_kernel(Arguments a) {
     return;
   }
   const int32_t sequence = sequence_of(a.rows, static_cast<int32_t>(row));
-  const int32_t page = page_of(a.cache, sequence, position);
-  const int64_t slot = position % a.cache.keys.shape[1];
+  const int64_t place = place_of(a.cache, sequence, position);
   if (unit < queries + keys) {
     const int64_t h = unit - queries;
     ready(head, a.k, row * a.k.stride[0] + h * a.k.stride[1], a.k_norm, a, position);
-    const int64_t to = page * a.cache.keys.stride[0] + slot * a.cache.keys.stride[1] + h * a.cache.keys.stride[2];
+    const int64_t to = place * a.cache.keys.stride[1] + h * a.cache.keys.stride[2];
     for (int i = lane; i < a.k.shape[2]; i += 32) put(a.cache.keys, to + i, head[i]);
     return;
   }
   const int64_t h = unit - queries - keys;
-  const int64_t to = page * a.cache.values.stride[0] + slot * a.cache.values.stride[1] + h * a.cache.values.stride[2];
+  const int64_t to = place * a.cache.values.stride[1] + h * a.cache.values.stride[2];
   for (int i = lane; i < a.v.shape[2]; i += 32)
     put(a.cache.values, to + i, get(a.v, row * a.v.stride[0] + h * a.v.stride[1] + i));
 }

@@ -98,19 +98,17 @@ struct Walker {
 
   __device__ explicit Walker(const Arguments& arguments) : a(arguments) {}
 
-  __device__ int64_t place(const View& pages, int32_t position) const {
-    const int32_t page = page_of(a.cache, sequence, position);
-    return page * pages.stride[0] + position % pages.shape[1] * pages.stride[1] + kv_head * pages.stride[2];
-  }
-
   // Positions [from, from + kBatch), those at or beyond `end` left out.
   __device__ void batch(int32_t from, int32_t end) {
     const int lane = threadIdx.x % 32;
     float scores[kScores];
+    int64_t places[kBatch];
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) places[u] = place_of(a.cache, sequence, min(from + u, end - 1));
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
       float key[kSlice];
-      load_slice(key, a.cache.keys, place(a.cache.keys, min(from + u, end - 1)),
+      load_slice(key, a.cache.keys, places[u] * a.cache.keys.stride[1] + kv_head * a.cache.keys.stride[2],
                  {static_cast<int>(a.q.shape[2]), a.packed_cache});
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
@@ -132,10 +130,10 @@ struct Walker {
     const float share = score == -INFINITY ? 0.0f : expf(score - above);
     largest = above;
     total = total * shrink + share;
-    add_values(from, end, share, shrink);
+    add_values(places, share, shrink);
   }
 
-  __device__ void add_values(int32_t from, int32_t end, float share, float shrink) {
+  __device__ void add_values(const int64_t (&places)[kBatch], float share, float shrink) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       const float factor = __shfl_sync(kAllLanes, shrink, h * kBatch * kShare);
@@ -145,7 +143,7 @@ struct Walker {
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
       float value[kSlice];
-      load_slice(value, a.cache.values, place(a.cache.values, min(from + u, end - 1)),
+      load_slice(value, a.cache.values, places[u] * a.cache.values.stride[1] + kv_head * a.cache.values.stride[2],
                  {static_cast<int>(a.out.shape[2]), a.packed_cache});
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {

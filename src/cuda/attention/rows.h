@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
+
 #include "cuda/common/view.h"
 #include "ops/rows.h"
 
@@ -20,11 +22,19 @@ inline RowsView rows_view(const Rows& rows) {
 struct CacheView {
   View keys, values;
   const int32_t* table;
-  int64_t table_width;
+  int32_t table_width;
+  int32_t page_size, page_shift;  // shift: -1 where the size is no power of two
 };
 
 inline CacheView cache_view(const PagedCache& cache) {
-  return {view(cache.keys), view(cache.values), cache.table.as<int32_t>(), cache.table.stride(0)};
+  const auto page_size = static_cast<int32_t>(cache.keys.size(1));
+  const bool power = (page_size & (page_size - 1)) == 0;
+  return {view(cache.keys),
+          view(cache.values),
+          cache.table.as<int32_t>(),
+          static_cast<int32_t>(cache.table.stride(0)),
+          page_size,
+          power ? std::countr_zero(static_cast<uint32_t>(page_size)) : -1};
 }
 
 // The sequence that row `row` belongs to.
@@ -40,8 +50,10 @@ __device__ inline int32_t sequence_of(const RowsView& rows, int32_t row) {
   return low;
 }
 
-__device__ inline int32_t page_of(const CacheView& cache, int32_t sequence, int32_t position) {
-  return cache.table[sequence * cache.table_width + position / cache.keys.shape[1]];
+// The place of a position among all positions of all pages.
+__device__ inline int32_t place_of(const CacheView& cache, int32_t sequence, int32_t position) {
+  const int32_t index = cache.page_shift >= 0 ? position >> cache.page_shift : position / cache.page_size;
+  return cache.table[sequence * cache.table_width + index] * cache.page_size + (position - index * cache.page_size);
 }
 
 }  // namespace braid::cuda

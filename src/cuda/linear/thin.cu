@@ -1,8 +1,8 @@
 // Products for few rows of x: tensor cores with 16 rows of the weight as one operand and up to 32 rows of x as the
-// other. A block takes 16 outputs, its eight warps take blocks of 128 columns in turn and add up at the end; a lane
-// loads 16 bytes of two weight rows at a time (columns are permuted alike in both operands), the next block's loads
-// ahead of the present block's products. Bounded by reading the weight. The sum's order does not depend on the rows of
-// x. SPDX-License-Identifier: Apache-2.0
+// other. A block takes 16 outputs, its four warps take blocks of 128 columns in turn and add up at the end; a lane
+// loads 16 bytes of two weight rows at a time (columns are permuted alike in both operands), the loads of
+// the next blocks ahead of the present one's products. Bounded by reading the weight. The sum's order does not depend
+// on the rows of x. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/reduce.h"
@@ -13,7 +13,7 @@
 namespace braid::cuda {
 namespace {
 
-constexpr int kWarps = 8, kOutputs = 16, kBlock = 128;
+constexpr int kWarps = 4, kOutputs = 16, kBlock = 128;
 
 // What a lane reads of one block of columns: two weight rows.
 template <bool kFp8>
@@ -177,18 +177,24 @@ __global__ void __launch_bounds__(kWarps * 32) thin_kernel(Product p) {
       x[j] = {slot < 0 ? nullptr : static_cast<const char*>(p.x.data) + at, p.x.bf16};
     }
     Sums<kFp8, kTiles, kMatrices> sums;
-    Piece<kFp8> present[kMatrices], next[kMatrices];
-    if (warp < blocks)
+    // A ring of pieces: while one is used, the loads of the next ones are under way.
+    constexpr int kAhead = kFp8 ? 3 : 2;
+    Piece<kFp8> ring[kAhead][kMatrices];
 #pragma unroll
-      for (int m = 0; m < kMatrices; ++m) load(next[m], rows[m], warp);
-    for (int block = warp; block < blocks; block += kWarps) {
+    for (int ahead = 0; ahead < kAhead; ++ahead)
+      if (warp + ahead * kWarps < blocks)
 #pragma unroll
-      for (int m = 0; m < kMatrices; ++m) present[m] = next[m];
-      if (block + kWarps < blocks)
+        for (int m = 0; m < kMatrices; ++m) load(ring[ahead][m], rows[m], warp + ahead * kWarps);
+    for (int block = warp; block < blocks; block += kAhead * kWarps)
 #pragma unroll
-        for (int m = 0; m < kMatrices; ++m) load(next[m], rows[m], block + kWarps);
-      sums.add(present, x, block);
-    }
+      for (int ahead = 0; ahead < kAhead; ++ahead) {
+        const int present = block + ahead * kWarps, next = present + kAhead * kWarps;
+        if (present >= blocks) break;
+        sums.add(ring[ahead], x, present);
+        if (next < blocks)
+#pragma unroll
+          for (int m = 0; m < kMatrices; ++m) load(ring[ahead][m], rows[m], next);
+      }
 #pragma unroll
     for (int m = 0; m < kMatrices; ++m)
 #pragma unroll

@@ -1,8 +1,8 @@
 // The gated delta rule, row by row. A first kernel makes heads (convolution, unit length) and gates, a second moves the
-// convolution's context on, a third walks the rows of each sequence and value head. For heads of 128 the state lies in
-// the registers of 512 threads, 4 columns of 8 rows each, is read and written once a sequence, and both of its products
-// (with k, with q) take one pass: o = e^lg S^T q + (k . q) u. Bounded by the state's traffic for single rows; by two
-// barriers a row for long ones. Other sizes: a thread a column, the state in global memory.
+// convolution's context on, a third walks the rows of each sequence and value head. For heads of 128 and single rows
+// the state lies in the registers of 512 threads, 4 columns of 8 rows each, is read and written once, and both of its
+// products (with k, with q) take one pass: o = e^lg S^T q + (k . q) u; bounded by the state's traffic. Long rows: see
+// long_kernel_128, bounded by the latency of one row. Other sizes: a thread a column, the state in global memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -142,6 +142,84 @@ __global__ void __launch_bounds__(512, 2) rows_kernel_128(DeltaView d) {
   for (int i = 0; i < kOwn; ++i) __stcs(reinterpret_cast<float4*>(state + (warp * kOwn + i) * kSize) + lane, s[i]);
 }
 
+// Many rows of a sequence, heads of 128: nothing waits for another warp. Eight lanes share a column of the state, 16
+// rows of it each; a warp has four columns, a block 32. What is read of S is left in place of v, for `finish_kernel`.
+constexpr int kLong = 128, kShareRows = 16;
+
+struct LongRow {
+  float k[kShareRows], q[kShareRows], v;
+  float2 gate;
+
+  __device__ void load(const DeltaView& d, int64_t row, int head, int column) {
+    const int group = head / (d.value_heads / d.key_heads), part = threadIdx.x % 8;
+    const float* heads = d.heads + row * d.channels;
+    // Rows part * 4 + 32 * i, so that eight lanes read 128 bytes.
+    const auto* from_q = reinterpret_cast<const float4*>(heads + group * kLong) + part;
+    const auto* from_k = from_q + d.key_heads * kLong / 4;
+#pragma unroll
+    for (int i = 0; i < kShareRows / 4; ++i) {
+      const float4 fresh_k = from_k[i * 8], fresh_q = from_q[i * 8];
+      k[4 * i] = fresh_k.x, k[4 * i + 1] = fresh_k.y, k[4 * i + 2] = fresh_k.z, k[4 * i + 3] = fresh_k.w;
+      q[4 * i] = fresh_q.x, q[4 * i + 1] = fresh_q.y, q[4 * i + 2] = fresh_q.z, q[4 * i + 3] = fresh_q.w;
+    }
+    v = heads[2 * d.key_heads * kLong + head * kLong + column];
+    gate = d.gates[row * d.value_heads + head];
+  }
+};
+
+__device__ float sum_of_eight(float value) {
+  for (int offset = 4; offset > 0; offset /= 2) value += __shfl_xor_sync(kAllLanes, value, offset);
+  return value;
+}
+
+__global__ void __launch_bounds__(256) long_kernel_128(DeltaView d) {
+  const int head = static_cast<int>(blockIdx.x) / 4, part = threadIdx.x % 8;
+  const int column = static_cast<int>(blockIdx.x) % 4 * 32 + static_cast<int>(threadIdx.x) / 8;
+  const int32_t sequence = static_cast<int32_t>(blockIdx.y);
+  const int64_t begin = d.rows.starts[sequence], end = d.rows.starts[sequence + 1];
+  if (begin == end) return;
+  float* state = state_of(d, sequence, head) + column;
+  const auto state_row = [&](int i) { return (i / 4 * 32 + part * 4 + i % 4) * kLong; };
+  float s[kShareRows];
+#pragma unroll
+  for (int i = 0; i < kShareRows; ++i) s[i] = state[state_row(i)];
+  LongRow next;
+  next.load(d, begin, head, column);
+  for (int64_t row = begin; row < end; ++row) {
+    const LongRow now = next;
+    if (row + 1 < end) next.load(d, row + 1, head, column);
+    const float decay = expf(now.gate.x);
+    float sums[4] = {};
+#pragma unroll
+    for (int i = 0; i < kShareRows; ++i) sums[i % 4] += now.k[i] * s[i];
+    const float old = sum_of_eight((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    const float u = now.gate.y * (now.v - decay * old);
+    float reads[4] = {};
+#pragma unroll
+    for (int i = 0; i < kShareRows; ++i) {
+      s[i] = decay * s[i] + now.k[i] * u;
+      reads[i % 4] += now.q[i] * s[i];
+    }
+    const float o = sum_of_eight((reads[0] + reads[1]) + (reads[2] + reads[3]));
+    if (part == 0) d.heads[row * d.channels + 2 * d.key_heads * kLong + head * kLong + column] = o;
+  }
+#pragma unroll
+  for (int i = 0; i < kShareRows; ++i) state[state_row(i)] = s[i];
+}
+
+// Norm and gate of what the long kernel left: a warp a row and head.
+__global__ void finish_kernel(DeltaView d) {
+  const int64_t row = blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y) * 4 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (head >= d.value_heads) return;
+  const float* o = d.heads + row * d.channels + 2 * d.key_heads * d.keys + head * d.values;
+  float squares = 0;
+  for (int j = lane; j < d.values; j += 32) squares += o[j] * o[j];
+  const float factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(d.values) + d.epsilon);
+  for (int j = lane; j < d.values; j += 32)
+    put(d.out, row * d.out.stride[0] + head * d.values + j, finished(d, o[j], factor, row, head, j));
+}
+
 // A thread a column; columns beyond the block's threads in turn.
 __global__ void rows_kernel(DeltaView d) {
   extern __shared__ float outputs[];
@@ -214,8 +292,13 @@ void launch(Context& context, const DeltaRule& op) {
   if (d.taps > 1)
     context_kernel<<<dim3(static_cast<unsigned>(d.channels + 255) / 256, sequences), 256, 0, context.stream()>>>(d);
   if (d.keys == 128 && d.values == 128) {
-    if (op.rows.longest > 64) context.say_once("cuda: the delta rule walks long prompts row by row");
-    rows_kernel_128<<<grid, 512, 0, context.stream()>>>(d);
+    if (op.rows.longest == 1) {
+      rows_kernel_128<<<grid, 512, 0, context.stream()>>>(d);
+      return;
+    }
+    context.say_once("cuda: the delta rule walks prompts row by row");
+    long_kernel_128<<<dim3(grid.x * 4, grid.y), 256, 0, context.stream()>>>(d);
+    finish_kernel<<<dim3(tokens, (grid.x + 3) / 4), 128, 0, context.stream()>>>(d);
     return;
   }
   context.say_once("cuda: heads of this size take the plain kernel of the delta rule");

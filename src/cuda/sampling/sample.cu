@@ -3,6 +3,7 @@
 // 2^-45, so sums do not depend on their order. Bounded by passes over a row in L2.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/rng.h"
+#include "cuda/common/error.h"
 #include "cuda/launch.h"
 #include "cuda/sampling/row.h"
 
@@ -81,6 +82,60 @@ struct Search {
   }
 };
 
+// The tokens that top_k may keep, in the order of their indices: few, so that searches among them are quick.
+struct Candidates {
+  static constexpr int kMost = 4096;
+  float logits[kMost];
+  Mass masses[kMost];
+  int32_t tokens[kMost];
+  int32_t counts[kSampleThreads];
+};
+
+// Where thread t's `count` tokens begin when all threads' lie behind each other; `total` gets the sum.
+__device__ int32_t place_among(int32_t count, int32_t* counts, int32_t& total) {
+  __shared__ int32_t warps[32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int32_t upto = count;
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const int32_t other = __shfl_up_sync(kAllLanes, upto, offset);
+    if (lane >= offset) upto += other;
+  }
+  __syncthreads();
+  if (lane == 31) warps[warp] = upto;
+  __syncthreads();
+  int32_t before_warp = 0;
+  total = 0;
+  for (int w = 0; w < kSampleThreads / 32; ++w) {
+    if (w < warp) before_warp += warps[w];
+    total += warps[w];
+  }
+  counts[threadIdx.x] = count;
+  return before_warp + upto - count;
+}
+
+// Collects every token that may be among the `k` first; false, and nothing, when they do not fit. Each thread's largest
+// logit stands for one token at least, so the k-th largest of those is a bound.
+__device__ bool collect(const LogitRow& row, int32_t k, Candidates& out, int32_t& found) {
+  if (k > kSampleThreads) return false;
+  float largest = -INFINITY;
+  for (int32_t i = threadIdx.x; i < row.count; i += blockDim.x) largest = fmaxf(largest, row.at(i));
+  const uint32_t mine = key_of(largest);
+  uint32_t bound = 0;
+  for (uint32_t bit = 0x80000000u; bit != 0; bit /= 2)
+    if (__syncthreads_count(mine >= (bound | bit)) >= k) bound |= bit;
+  const int32_t length = (row.count + kSampleThreads - 1) / kSampleThreads, first = threadIdx.x * length;
+  const int32_t end = min(row.count, first + length);
+  const auto wanted = [&](int32_t i) { return row.at(i) > -INFINITY && key_of(row.at(i)) >= bound; };
+  int32_t count = 0;
+  for (int32_t i = first; i < end; ++i) count += wanted(i);
+  int32_t at = place_among(count, out.counts, found);
+  if (found > Candidates::kMost) return false;
+  for (int32_t i = first; i < end; ++i)
+    if (wanted(i)) out.logits[at] = row.at(i), out.tokens[at++] = i;
+  __syncthreads();
+  return true;
+}
+
 struct Arguments {
   int32_t* tokens;
   float *logprobs, *logits;
@@ -138,13 +193,15 @@ __device__ int32_t draw(const LogitRow& row, const SampleRow& how, const Entry& 
   const double total = static_cast<double>(drawing.sum(front, 0));
   const double at = static_cast<double>(uniform(how.key, how.position, 0)) * total;
   const Found found = drawing.find(front, static_cast<Mass>(at));
-  return found.there ? tied_token(row, found.key, found.tie) : first.index;
+  return found.there ? tied_token(row, found.key, found.tie) : 0;
 }
 
 __global__ void __launch_bounds__(kSampleThreads) sample_kernel(Arguments a) {
   __shared__ Entry entries[32];
   __shared__ double doubles[32];
   __shared__ Mass sums[32];
+  extern __shared__ uint64_t memory[];
+  Candidates& candidates = *reinterpret_cast<Candidates*>(memory);
   const int64_t r = blockIdx.x;
   const LogitRow row{a.logits + r * a.logits_stride, a.vocabulary};
   const Entry first = row.next({INFINITY, -1}, entries);
@@ -153,7 +210,14 @@ __global__ void __launch_bounds__(kSampleThreads) sample_kernel(Arguments a) {
   if (first.index != INT32_MAX) {
     const double base = row.log_sum(first.logit, doubles);
     const auto& how = *reinterpret_cast<const SampleRow*>(a.params + r * a.params_stride);
-    token = how.temperature <= 0 ? first.index : draw(row, how, first, a.masses + r * a.vocabulary, sums);
+    int32_t count = 0;
+    if (how.temperature <= 0) {
+      token = first.index;
+    } else if (how.top_k > 0 && collect(row, how.top_k, candidates, count)) {
+      token = candidates.tokens[draw({candidates.logits, count}, how, first, candidates.masses, sums)];
+    } else {
+      token = draw(row, how, first, a.masses + r * a.vocabulary, sums);
+    }
     logprob = static_cast<float>(static_cast<double>(row.at(token)) - static_cast<double>(first.logit) - base);
   }
   if (threadIdx.x == 0) a.tokens[r] = token, a.logprobs[r] = logprob;
@@ -198,7 +262,10 @@ void launch(Context& context, const Sample& op) {
                             .params_stride = op.params.stride(0),
                             .vocabulary = static_cast<int32_t>(op.logits.width()),
                             .masses = context.take<Mass>(op.logits.elements())};
-  sample_kernel<<<static_cast<unsigned>(op.logits.rows()), kSampleThreads, 0, context.stream()>>>(arguments);
+  check(cudaFuncSetAttribute(sample_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Candidates)),
+        "shared memory");
+  sample_kernel<<<static_cast<unsigned>(op.logits.rows()), kSampleThreads, sizeof(Candidates), context.stream()>>>(
+      arguments);
 }
 
 void launch(Context& context, const TopLogprobs& op) {
