@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/instructions.h"
 
+#include <cpuid.h>
+
 #include "base/error.h"
 
 namespace braid::cpu {
+namespace {
+
+// Half-precision conversion, whose name not every compiler knows; the system saves its registers where it saves AVX2's.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+}  // namespace
 
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }
 
