@@ -3,27 +3,36 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "cpu/simd/vec.h"
 
 namespace braid::cpu::BRAID_ISA {
 
+// The lane of (upper, lower) that lane `lane` of the new upper (or lower) row comes from; from kLanes on: of the lower
+// row.
+template <int kStep, bool kLower>
+constexpr int source_lane(int lane) {
+  const bool first = (lane & kStep) == 0;
+  if (kLower) return first ? lane + kStep : kLanes + lane;
+  return first ? lane : kLanes + lane - kStep;
+}
+
+template <int kStep, bool kLower, int... kLane>
+BRAID_INLINE Vec exchanged(Vec upper, Vec lower, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(upper, lower, source_lane<kStep, kLower>(kLane)...);
+}
+
 // Exchanges the off-diagonal halves of every 2 kStep x 2 kStep block.
 template <int kStep>
 BRAID_INLINE void exchange_halves(Vec (&rows)[kLanes]) {
-  typedef int32_t Indices __attribute__((vector_size(4 * kLanes)));
-  Indices left, right;  // below kLanes: a lane of the upper row; from there on: of the lower
-#pragma GCC unroll 16
-  for (int lane = 0; lane < kLanes; ++lane) {
-    left[lane] = (lane & kStep) == 0 ? lane : kLanes + lane - kStep;
-    right[lane] = (lane & kStep) == 0 ? lane + kStep : kLanes + lane;
-  }
+  constexpr std::make_integer_sequence<int, kLanes> kAll{};
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if ((i & kStep) != 0) continue;
     const Vec upper = rows[i], lower = rows[i + kStep];
-    rows[i] = __builtin_shuffle(upper, lower, left);
-    rows[i + kStep] = __builtin_shuffle(upper, lower, right);
+    rows[i] = exchanged<kStep, false>(upper, lower, kAll);
+    rows[i + kStep] = exchanged<kStep, true>(upper, lower, kAll);
   }
 }
 
