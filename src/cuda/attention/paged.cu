@@ -23,46 +23,35 @@ struct Arguments {
   CacheView cache;
   float scale;
   int64_t window;
-  int group;                    // query heads of one kv head
-  bool packed_q, packed_cache;  // rows and heads begin at 16 bytes
-  int splits;                   // partial results go to `partial` where it is above 1
+  int group;   // query heads of one kv head
+  int splits;  // partial results go to `partial` where it is above 1
   float* partial;
 };
 
-// How long a head is, and whether it is bf16 that begins at 16 bytes.
-struct Extent {
-  int size;
-  bool packed;
-};
+// `kSlice` consecutive numbers of a head, from element lane * kSlice on; 0 beyond the head. Packed: bf16 that begins at
+// 2 * kSlice bytes, all of a head of 32 * kSlice.
+template <int kSlice, bool kPacked>
+struct Slice {
+  uint32_t words[kPacked ? kSlice / 2 : kSlice];
 
-// `kSlice` consecutive numbers from element `lane * kSlice` of a head of `size` on; 0 beyond it.
-template <int kSlice>
-__device__ void load_slice(float (&to)[kSlice], const View& from, int64_t at, const Extent& extent) {
-  const int lane = threadIdx.x % 32, size = extent.size;
-  if (kSlice == 8 && extent.packed && size == 256) {
-    const auto* packed = reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(from.data) + at) + lane;
-    const uint4 bits = *packed;
-    const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+  __device__ void load(const View& from, int64_t at, int size) {
+    const int first = static_cast<int>(threadIdx.x) % 32 * kSlice;
+    if constexpr (kPacked && kSlice == 8) {
+      const uint4 bits = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(from.data) + at + first);
+      words[0] = bits.x, words[1] = bits.y, words[2] = bits.z, words[3] = bits.w;
+    } else if constexpr (kPacked) {
+      const uint2 bits = *reinterpret_cast<const uint2*>(static_cast<const __nv_bfloat16*>(from.data) + at + first);
+      words[0] = bits.x, words[1] = bits.y;
+    } else {
 #pragma unroll
-    for (int i = 0; i < kSlice / 2; ++i) {
-      to[2 * i] = __uint_as_float(words[i] << 16);
-      to[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000u);
+      for (int i = 0; i < kSlice; ++i) words[i] = first + i < size ? __float_as_uint(get(from, at + first + i)) : 0u;
     }
-    return;
   }
-  if (kSlice == 4 && extent.packed && size == 128) {
-    const uint2 bits = *(reinterpret_cast<const uint2*>(static_cast<const __nv_bfloat16*>(from.data) + at) + lane);
-    const uint32_t words[2] = {bits.x, bits.y};
-#pragma unroll
-    for (int i = 0; i < kSlice / 2; ++i) {
-      to[2 * i] = __uint_as_float(words[i] << 16);
-      to[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000u);
-    }
-    return;
+  __device__ float value(int i) const {
+    if constexpr (kPacked) return __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xFFFF0000u);
+    return __uint_as_float(words[i]);
   }
-#pragma unroll
-  for (int i = 0; i < kSlice; ++i) to[i] = lane * kSlice + i < size ? get(from, at + lane * kSlice + i) : 0.0f;
-}
+};
 
 // Lane l ends with the sum over all lanes of value l div (32 / kCount).
 template <int kCount>
@@ -87,37 +76,39 @@ __device__ float reduce_scatter(float (&values)[kCount]) {
   return values[0];
 }
 
-template <int kSlice, int kHeads, int kBatch>
+template <int kSlice, int kHeads, int kBatch, bool kPacked>
 struct Walker {
   static constexpr int kScores = kHeads * kBatch, kShare = 32 / kScores;
   const Arguments& a;
-  int32_t sequence, last;
+  int32_t sequence;
   int64_t kv_head;
   float q[kHeads][kSlice], sums[kHeads][kSlice] = {};
   float largest = -INFINITY, total = 0;  // of this lane's head
 
   __device__ explicit Walker(const Arguments& arguments) : a(arguments) {}
 
-  // Positions [from, from + kBatch), those at or beyond `end` left out.
+  // Positions [from, from + kBatch), those at or beyond `end` left out. Keys and values are asked for together.
   __device__ void batch(int32_t from, int32_t end) {
     const int lane = threadIdx.x % 32;
-    float scores[kScores];
-    int64_t places[kBatch];
-#pragma unroll
-    for (int u = 0; u < kBatch; ++u) places[u] = place_of(a.cache, sequence, min(from + u, end - 1));
+    Slice<kSlice, kPacked> keys[kBatch], values[kBatch];
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
-      float key[kSlice];
-      load_slice(key, a.cache.keys, places[u] * a.cache.keys.stride[1] + kv_head * a.cache.keys.stride[2],
-                 {static_cast<int>(a.q.shape[2]), a.packed_cache});
+      const int64_t place = place_of(a.cache, sequence, min(from + u, end - 1));
+      keys[u].load(a.cache.keys, place * a.cache.keys.stride[1] + kv_head * a.cache.keys.stride[2],
+                   static_cast<int>(a.q.shape[2]));
+      values[u].load(a.cache.values, place * a.cache.values.stride[1] + kv_head * a.cache.values.stride[2],
+                     static_cast<int>(a.out.shape[2]));
+    }
+    float scores[kScores];
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u)
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         float sum = 0;
 #pragma unroll
-        for (int i = 0; i < kSlice; ++i) sum += q[h][i] * key[i];
+        for (int i = 0; i < kSlice; ++i) sum += q[h][i] * keys[u].value(i);
         scores[h * kBatch + u] = sum;
       }
-    }
     float score = reduce_scatter(scores);
     const int mine = lane / kShare;
     if (from + mine % kBatch >= end) score = -INFINITY;
@@ -130,26 +121,20 @@ struct Walker {
     const float share = score == -INFINITY ? 0.0f : expf(score - above);
     largest = above;
     total = total * shrink + share;
-    add_values(places, share, shrink);
+    add_values(values, share, shrink);
   }
 
-  __device__ void add_values(const int64_t (&places)[kBatch], float share, float shrink) {
+  __device__ void add_values(const Slice<kSlice, kPacked> (&values)[kBatch], float share, float shrink) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       const float factor = __shfl_sync(kAllLanes, shrink, h * kBatch * kShare);
 #pragma unroll
       for (int i = 0; i < kSlice; ++i) sums[h][i] *= factor;
-    }
 #pragma unroll
-    for (int u = 0; u < kBatch; ++u) {
-      float value[kSlice];
-      load_slice(value, a.cache.values, places[u] * a.cache.values.stride[1] + kv_head * a.cache.values.stride[2],
-                 {static_cast<int>(a.out.shape[2]), a.packed_cache});
-#pragma unroll
-      for (int h = 0; h < kHeads; ++h) {
+      for (int u = 0; u < kBatch; ++u) {
         const float p = __shfl_sync(kAllLanes, share, (h * kBatch + u) * kShare);
 #pragma unroll
-        for (int i = 0; i < kSlice; ++i) sums[h][i] += p * value[i];
+        for (int i = 0; i < kSlice; ++i) sums[h][i] += p * values[u].value(i);
       }
     }
   }
@@ -195,13 +180,13 @@ __device__ void join_warps(const Arguments& a, float* memory, int h, int64_t hea
   if (a.splits > 1 && threadIdx.x == 0) partial[0] = largest, partial[1] = total;
 }
 
-template <int kSlice, int kHeads, int kBatch>
+template <int kSlice, int kHeads, int kBatch, bool kPacked>
 __global__ void __launch_bounds__(kWarps * 32) attention_kernel(Arguments a) {
   extern __shared__ float memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t row = blockIdx.x;
   const int parts = (a.group + kHeads - 1) / kHeads;
-  Walker<kSlice, kHeads, kBatch> walker(a);
+  Walker<kSlice, kHeads, kBatch, kPacked> walker(a);
   walker.kv_head = blockIdx.y / parts;
   const int first_head = static_cast<int>(blockIdx.y % parts) * kHeads, size = static_cast<int>(a.out.shape[2]);
   const int heads = min(kHeads, a.group - first_head);
@@ -213,10 +198,10 @@ __global__ void __launch_bounds__(kWarps * 32) attention_kernel(Arguments a) {
   const int32_t begin = first + static_cast<int32_t>(blockIdx.z) * length, end = min(last + 1, begin + length);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
-    load_slice(walker.q[h], a.q, row * a.q.stride[0] + (head + min(h, heads - 1)) * a.q.stride[1],
-               {static_cast<int>(a.q.shape[2]), a.packed_q});
+    Slice<kSlice, false> query;
+    query.load(a.q, row * a.q.stride[0] + (head + min(h, heads - 1)) * a.q.stride[1], static_cast<int>(a.q.shape[2]));
 #pragma unroll
-    for (int i = 0; i < kSlice; ++i) walker.q[h][i] *= a.scale;
+    for (int i = 0; i < kSlice; ++i) walker.q[h][i] = a.scale * query.value(i);
   }
   for (int32_t from = begin + warp * kBatch; from < end; from += kWarps * kBatch) walker.batch(from, end);
   float* mine = warp_memory<kHeads>(memory, warp, size);
@@ -252,18 +237,22 @@ __global__ void join_splits_kernel(Arguments a) {
   }
 }
 
-bool packed(const View& v) {
-  return v.bf16 && reinterpret_cast<uintptr_t>(v.data) % 16 == 0 && v.stride[0] % 8 == 0 && v.stride[1] % 8 == 0 &&
-         v.stride[2] % 8 == 0;
+// Keys and values are bf16 heads of `size` that begin at 16 bytes.
+bool packed(const CacheView& cache, int64_t size) {
+  const auto holds = [&](const View& v) {
+    return v.bf16 && reinterpret_cast<uintptr_t>(v.data) % 16 == 0 && v.stride[1] % 8 == 0 && v.stride[2] % 8 == 0 &&
+           v.shape[3] == size;
+  };
+  return holds(cache.keys) && holds(cache.values);
 }
 
-template <int kSlice, int kHeads, int kBatch>
+template <int kSlice, int kHeads, int kBatch, bool kPacked>
 void start(Context& context, const Arguments& a) {
   const int size = static_cast<int>(a.out.shape[2]), parts = (a.group + kHeads - 1) / kHeads;
   const dim3 grid(static_cast<unsigned>(a.rows.tokens), static_cast<unsigned>(a.q.shape[1] / a.group * parts),
                   static_cast<unsigned>(a.splits));
   const size_t shared = size_t{kWarps} * kHeads * (size + 2) * sizeof(float);
-  attention_kernel<kSlice, kHeads, kBatch><<<grid, kWarps * 32, shared, context.stream()>>>(a);
+  attention_kernel<kSlice, kHeads, kBatch, kPacked><<<grid, kWarps * 32, shared, context.stream()>>>(a);
   if (a.splits > 1)
     join_splits_kernel<<<dim3(static_cast<unsigned>(a.rows.tokens), static_cast<unsigned>(a.q.shape[1])), 128, 0,
                          context.stream()>>>(a);
@@ -280,27 +269,27 @@ void launch(Context& context, const PagedAttention& op) {
               .scale = op.scale,
               .window = op.window,
               .group = static_cast<int>(op.q.size(1) / op.cache.keys.size(2))};
-  View q = a.q;
-  q.stride[2] = 0;  // of single numbers
-  a.packed_q = packed(q), a.packed_cache = packed(a.cache.keys) && packed(a.cache.values);
   const int64_t size = std::max(op.q.width(), op.out.width());
   if (size > 256) fail("heads of {} have no kernel for CUDA; 256 is the largest", size);
-  const int heads = a.group >= 5 ? 8 : a.group >= 2 ? 4 : 1;
+  const int heads = a.group >= 2 ? 4 : 1;
   const int64_t blocks = op.rows.tokens * op.cache.keys.size(2) * ((a.group + heads - 1) / heads);
   const int64_t reach = op.window > 0 ? std::min(op.window, op.rows.context) : op.rows.context;
   a.splits = attention_splits({.blocks = blocks, .reach = reach, .multiprocessors = context.multiprocessors()});
   if (a.splits > 1) a.partial = context.take<float>(op.rows.tokens * op.q.size(1) * a.splits * (op.out.width() + 2));
-  const auto choose = [&](auto one, auto four, auto eight) {
-    (heads == 8 ? eight : heads == 4 ? four : one)(context, a);
-  };
-  if (size <= 32)
-    choose(start<1, 1, 8>, start<1, 4, 8>, start<1, 8, 4>);
+  const bool full = packed(a.cache, size);
+  const auto choose = [&](auto one, auto four) { (heads == 4 ? four : one)(context, a); };
+  if (size == 256 && full)
+    choose(start<8, 1, 8, true>, start<8, 4, 4, true>);
+  else if (size == 128 && full)
+    choose(start<4, 1, 8, true>, start<4, 4, 8, true>);
+  else if (size <= 32)
+    choose(start<1, 1, 8, false>, start<1, 4, 8, false>);
   else if (size <= 64)
-    choose(start<2, 1, 8>, start<2, 4, 8>, start<2, 8, 4>);
+    choose(start<2, 1, 8, false>, start<2, 4, 8, false>);
   else if (size <= 128)
-    choose(start<4, 1, 8>, start<4, 4, 8>, start<4, 8, 4>);
+    choose(start<4, 1, 8, false>, start<4, 4, 4, false>);
   else
-    choose(start<8, 1, 8>, start<8, 4, 4>, start<8, 8, 4>);
+    choose(start<8, 1, 4, false>, start<8, 4, 4, false>);
 }
 
 }  // namespace braid::cuda

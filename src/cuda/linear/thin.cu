@@ -127,7 +127,7 @@ struct Sums {
 
 // Adds up what the warps found and stores it.
 template <int kTiles, int kMatrices>
-__device__ void finish(const Product& p, const float* memory, const int64_t* slots, int64_t first) {
+__device__ void finish(const Product& p, const float* memory, const int32_t* slots, int64_t first) {
   constexpr int kTokens = kTiles * 8, kMatrix = kOutputs * kTokens;
   const int64_t outputs = p.codes.rows / kMatrices;
   for (int i = threadIdx.x; i < kMatrix; i += kWarps * 32) {
@@ -144,10 +144,12 @@ __device__ void finish(const Product& p, const float* memory, const int64_t* slo
 }
 
 template <bool kFp8, int kTiles, int kMatrices>
-__global__ void __launch_bounds__(kWarps * 32) thin_kernel(Product p) {
+__global__ void __launch_bounds__(kWarps * 32, kTiles > 1       ? 1
+                                               : kMatrices == 1 ? 4
+                                                                : 3) thin_kernel(Product p) {
   constexpr int kTokens = kTiles * 8;
   __shared__ float memory[kWarps * kMatrices * kTokens * kOutputs];
-  __shared__ int64_t slots[kTokens];
+  __shared__ int32_t slots[kTokens];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t first = int64_t{blockIdx.x} * kOutputs, outputs = p.codes.rows / kMatrices;
   Group group{0, 0, static_cast<int32_t>(p.slots)};
@@ -163,28 +165,28 @@ __global__ void __launch_bounds__(kWarps * 32) thin_kernel(Product p) {
     rows[m] = find_rows<kFp8>(p.codes, group.matrix, m * outputs + first, (m + 1) * outputs);
   const int blocks = static_cast<int>(p.codes.columns / kBlock);
   for (int from = begin; from < end; from += kTokens) {
-    __syncthreads();
-    if (threadIdx.x < kTokens) {
-      const int at = from + static_cast<int>(threadIdx.x);
-      slots[threadIdx.x] = at >= group.count ? -1 : p.list != nullptr ? p.list[group.first + at] : at;
-    }
-    __syncthreads();
-    XRow x[kTiles];
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
-      const int64_t slot = slots[j * 8 + lane / 4];
-      const int64_t at = slot / p.divide * p.x.stride[0] * (p.x.bf16 ? 2 : 4);
-      x[j] = {slot < 0 ? nullptr : static_cast<const char*>(p.x.data) + at, p.x.bf16};
-    }
-    Sums<kFp8, kTiles, kMatrices> sums;
     // A ring of pieces: while one is used, the loads of the next ones are under way.
-    constexpr int kAhead = kFp8 ? 3 : 2;
+    constexpr int kAhead = kFp8 && kMatrices == 1 ? 3 : 2;
     Piece<kFp8> ring[kAhead][kMatrices];
 #pragma unroll
     for (int ahead = 0; ahead < kAhead; ++ahead)
       if (warp + ahead * kWarps < blocks)
 #pragma unroll
         for (int m = 0; m < kMatrices; ++m) load(ring[ahead][m], rows[m], warp + ahead * kWarps);
+    __syncthreads();
+    if (threadIdx.x < kTokens) {
+      const int32_t at = from + static_cast<int32_t>(threadIdx.x);
+      slots[threadIdx.x] = at >= group.count ? -1 : p.list != nullptr ? p.list[group.first + at] : at;
+    }
+    __syncthreads();
+    XRow x[kTiles];
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+      const int32_t slot = slots[j * 8 + lane / 4];
+      const int64_t at = slot / p.divide * p.x.stride[0] * (p.x.bf16 ? 2 : 4);
+      x[j] = {slot < 0 ? nullptr : static_cast<const char*>(p.x.data) + at, p.x.bf16};
+    }
+    Sums<kFp8, kTiles, kMatrices> sums;
     for (int block = warp; block < blocks; block += kAhead * kWarps)
 #pragma unroll
       for (int ahead = 0; ahead < kAhead; ++ahead) {

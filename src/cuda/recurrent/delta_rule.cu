@@ -142,28 +142,46 @@ __global__ void __launch_bounds__(512, 2) rows_kernel_128(DeltaView d) {
   for (int i = 0; i < kOwn; ++i) __stcs(reinterpret_cast<float4*>(state + (warp * kOwn + i) * kSize) + lane, s[i]);
 }
 
-// Many rows of a sequence, heads of 128: nothing waits for another warp. Eight lanes share a column of the state, 16
-// rows of it each; a warp has four columns, a block 32. What is read of S is left in place of v, for `finish_kernel`.
-constexpr int kLong = 128, kShareRows = 16;
+// Many rows of a sequence, heads of 128. Eight lanes share a column of the state, 16 rows of it each; a warp has four
+// columns, a block 16. Rows come to shared memory 16 at a time, the next ones while these are walked; within them no
+// warp waits for another. What is read of S is left in place of v, for `finish_kernel`. Bounded by the latency of a
+// row.
+constexpr int kLong = 128, kShareRows = 16, kStaged = 16, kColumns = 16;
 
-struct LongRow {
-  float k[kShareRows], q[kShareRows], v;
-  float2 gate;
+struct Staged {
+  float q[kStaged][kLong], k[kStaged][kLong], v[kStaged][kColumns];
+  float2 gates[kStaged];
 
-  __device__ void load(const DeltaView& d, int64_t row, int head, int column) {
-    const int group = head / (d.value_heads / d.key_heads), part = threadIdx.x % 8;
-    const float* heads = d.heads + row * d.channels;
-    // Rows part * 4 + 32 * i, so that eight lanes read 128 bytes.
-    const auto* from_q = reinterpret_cast<const float4*>(heads + group * kLong) + part;
-    const auto* from_k = from_q + d.key_heads * kLong / 4;
-#pragma unroll
-    for (int i = 0; i < kShareRows / 4; ++i) {
-      const float4 fresh_k = from_k[i * 8], fresh_q = from_q[i * 8];
-      k[4 * i] = fresh_k.x, k[4 * i + 1] = fresh_k.y, k[4 * i + 2] = fresh_k.z, k[4 * i + 3] = fresh_k.w;
-      q[4 * i] = fresh_q.x, q[4 * i + 1] = fresh_q.y, q[4 * i + 2] = fresh_q.z, q[4 * i + 3] = fresh_q.w;
+  __device__ static void copy(void* to, const void* from, int bytes) {
+    const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    if (bytes == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from));
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from));
+  }
+  // Begins the copies of `count` rows from `row` on, as one group.
+  __device__ void begin(const DeltaView& d, int64_t row, int count, int head, int first_column) {
+    constexpr int kQuads = kLong / 4, kAll = 2 * kQuads + kColumns / 4;
+    const int group = head / (d.value_heads / d.key_heads);
+    // Rows beyond the last one change nothing: zero keys, no decay, no update.
+    for (int i = threadIdx.x; i < kStaged * kLong && count < kStaged; i += blockDim.x)
+      if (i / kLong >= count) (&q[0][0])[i] = (&k[0][0])[i] = 0;
+    for (int r = count + threadIdx.x; r < kStaged; r += blockDim.x) gates[r] = {0, 0};
+    for (int i = threadIdx.x; i < (kStaged - count) * kColumns; i += blockDim.x) (&v[count][0])[i] = 0;
+    for (int i = threadIdx.x; i < count * kAll; i += blockDim.x) {
+      const int r = i / kAll, at = i % kAll;
+      const float* heads = d.heads + (row + r) * d.channels;
+      if (at < kQuads)
+        copy(q[r] + 4 * at, heads + group * kLong + 4 * at, 16);
+      else if (at < 2 * kQuads)
+        copy(k[r] + 4 * (at - kQuads), heads + (d.key_heads + group) * kLong + 4 * (at - kQuads), 16);
+      else
+        copy(v[r] + 4 * (at - 2 * kQuads),
+             heads + (2 * d.key_heads + head) * kLong + first_column + 4 * (at - 2 * kQuads), 16);
     }
-    v = heads[2 * d.key_heads * kLong + head * kLong + column];
-    gate = d.gates[row * d.value_heads + head];
+    for (int r = threadIdx.x; r < count; r += blockDim.x)
+      copy(gates + r, d.gates + (row + r) * d.value_heads + head, 8);
+    asm volatile("cp.async.commit_group;" ::);
   }
 };
 
@@ -172,36 +190,62 @@ __device__ float sum_of_eight(float value) {
   return value;
 }
 
-__global__ void __launch_bounds__(256) long_kernel_128(DeltaView d) {
-  const int head = static_cast<int>(blockIdx.x) / 4, part = threadIdx.x % 8;
-  const int column = static_cast<int>(blockIdx.x) % 4 * 32 + static_cast<int>(threadIdx.x) / 8;
+// One row on this lane's part of a column: what is read of the state.
+__device__ float advance(float (&s)[kShareRows], const Staged& staged, int r) {
+  const int part = threadIdx.x % 8;
+  float k[kShareRows], q[kShareRows];
+#pragma unroll
+  for (int i = 0; i < kShareRows / 4; ++i) {
+    const float4 of_k = *reinterpret_cast<const float4*>(staged.k[r] + i * 32 + part * 4);
+    const float4 of_q = *reinterpret_cast<const float4*>(staged.q[r] + i * 32 + part * 4);
+    k[4 * i] = of_k.x, k[4 * i + 1] = of_k.y, k[4 * i + 2] = of_k.z, k[4 * i + 3] = of_k.w;
+    q[4 * i] = of_q.x, q[4 * i + 1] = of_q.y, q[4 * i + 2] = of_q.z, q[4 * i + 3] = of_q.w;
+  }
+  const float decay = expf(staged.gates[r].x);
+  float sums[4] = {}, reads[4] = {};
+#pragma unroll
+  for (int i = 0; i < kShareRows; ++i) sums[i % 4] += k[i] * s[i];
+  const float old = sum_of_eight((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const float u = staged.gates[r].y * (staged.v[r][threadIdx.x / 8] - decay * old);
+#pragma unroll
+  for (int i = 0; i < kShareRows; ++i) {
+    s[i] = decay * s[i] + k[i] * u;
+    reads[i % 4] += q[i] * s[i];
+  }
+  return sum_of_eight((reads[0] + reads[1]) + (reads[2] + reads[3]));
+}
+
+__global__ void __launch_bounds__(kColumns * 8) long_kernel_128(DeltaView d) {
+  __shared__ Staged staged[2];
+  const int head = static_cast<int>(blockIdx.x) / (kLong / kColumns), part = threadIdx.x % 8;
+  const int first_column = static_cast<int>(blockIdx.x) % (kLong / kColumns) * kColumns;
+  const int column = first_column + static_cast<int>(threadIdx.x) / 8;
   const int32_t sequence = static_cast<int32_t>(blockIdx.y);
   const int64_t begin = d.rows.starts[sequence], end = d.rows.starts[sequence + 1];
   if (begin == end) return;
   float* state = state_of(d, sequence, head) + column;
   const auto state_row = [&](int i) { return (i / 4 * 32 + part * 4 + i % 4) * kLong; };
+  const auto count_at = [&](int64_t row) { return static_cast<int>(min(int64_t{kStaged}, end - row)); };
   float s[kShareRows];
+  staged[0].begin(d, begin, count_at(begin), head, first_column);
 #pragma unroll
   for (int i = 0; i < kShareRows; ++i) s[i] = state[state_row(i)];
-  LongRow next;
-  next.load(d, begin, head, column);
-  for (int64_t row = begin; row < end; ++row) {
-    const LongRow now = next;
-    if (row + 1 < end) next.load(d, row + 1, head, column);
-    const float decay = expf(now.gate.x);
-    float sums[4] = {};
-#pragma unroll
-    for (int i = 0; i < kShareRows; ++i) sums[i % 4] += now.k[i] * s[i];
-    const float old = sum_of_eight((sums[0] + sums[1]) + (sums[2] + sums[3]));
-    const float u = now.gate.y * (now.v - decay * old);
-    float reads[4] = {};
-#pragma unroll
-    for (int i = 0; i < kShareRows; ++i) {
-      s[i] = decay * s[i] + now.k[i] * u;
-      reads[i % 4] += now.q[i] * s[i];
+  int half = 0;
+  for (int64_t row = begin; row < end; row += kStaged, half = 1 - half) {
+    const int64_t next = row + kStaged;
+    if (next < end) staged[1 - half].begin(d, next, count_at(next), head, first_column);
+    if (next < end)
+      asm volatile("cp.async.wait_group 1;" ::);
+    else
+      asm volatile("cp.async.wait_group 0;" ::);
+    __syncthreads();
+    const int count = count_at(row);
+#pragma unroll 4
+    for (int r = 0; r < kStaged; ++r) {
+      const float o = advance(s, staged[half], r);
+      if (part == 0 && r < count) d.heads[(row + r) * d.channels + (2 * d.key_heads + head) * kLong + column] = o;
     }
-    const float o = sum_of_eight((reads[0] + reads[1]) + (reads[2] + reads[3]));
-    if (part == 0) d.heads[row * d.channels + 2 * d.key_heads * kLong + head * kLong + column] = o;
+    __syncthreads();
   }
 #pragma unroll
   for (int i = 0; i < kShareRows; ++i) state[state_row(i)] = s[i];
@@ -297,7 +341,7 @@ void launch(Context& context, const DeltaRule& op) {
       return;
     }
     context.say_once("cuda: the delta rule walks prompts row by row");
-    long_kernel_128<<<dim3(grid.x * 4, grid.y), 256, 0, context.stream()>>>(d);
+    long_kernel_128<<<dim3(grid.x * (kLong / kColumns), grid.y), kColumns * 8, 0, context.stream()>>>(d);
     finish_kernel<<<dim3(tokens, (grid.x + 3) / 4), 128, 0, context.stream()>>>(d);
     return;
   }
