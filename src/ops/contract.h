@@ -22,8 +22,8 @@ struct Subject {
   std::unique_ptr<Executor> executor;
   Precision precision;
 };
-// The reference, and with exact and fast operands each: the CPU executor for each instruction set that this machine has,
-// and the GPU where there is one.
+// The reference, and with exact and fast operands each: the CPU executor for each instruction set that this machine
+// has, and the GPU where there is one.
 std::span<Subject> subjects();
 // The reference alone: for statements about the contract itself.
 Subject& reference_subject();
