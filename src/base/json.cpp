@@ -73,7 +73,12 @@ Json parse_json(std::string_view text, const std::string& name) {
 }
 
 std::string read_file(const std::filesystem::path& file) {
-  if (std::filesystem::is_directory(file)) fail("{}: is a folder, not a file", file.string());
+  std::error_code fault;
+  const auto kind = std::filesystem::status(file, fault);
+  if (std::filesystem::is_directory(kind)) fail("{}: is a folder, not a file", file.string());
+  // A pipe without a writer would wait for ever, a device may never end.
+  if (std::filesystem::exists(kind) && !std::filesystem::is_regular_file(kind))
+    fail("{}: is not a regular file", file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) fail("{}: cannot be read: {}", file.string(), std::strerror(errno));
   std::ostringstream bytes;

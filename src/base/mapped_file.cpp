@@ -14,7 +14,7 @@
 namespace braid {
 
 MappedFile::MappedFile(const std::filesystem::path& file, Mode mode) : file_(file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail("{}: cannot be opened: {}", file.string(), std::strerror(errno));
   struct Closer {
     int descriptor;

@@ -107,6 +107,7 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
   Display display(model_.tokenizer, options_.stop, ends_in_reasoning(prompt.text, {}));
   auto start = Clock::now();
   bool ended = false;
+  std::string fault;
   request.on_event = [&](const Event& event) {
     if (event.token >= 0) {
       if (answer.ids.empty()) {
@@ -119,7 +120,7 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
       ended = true;
       answer.finish = *event.finish;
       answer.decode_seconds = seconds_since(start);
-      if (answer.finish == FinishReason::Error) throw Error(ErrorKind::Input, event.error);
+      fault = event.error;
       return Verdict::Stop;
     }
     return display.push(event.token, answer, show) ? Verdict::Continue : Verdict::Stop;
@@ -127,6 +128,7 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
   const RequestId id = engine_.submit(std::move(request));
   while (!ended && engine_.step())
     if (interrupted) engine_.cancel(id);
+  if (answer.finish == FinishReason::Error) fail("the answer failed: {}", fault);
   kept_ = id;
   display.finish(answer, show);
   return answer;

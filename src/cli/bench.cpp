@@ -137,6 +137,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--contexts", options->measure.contexts, "decode at these contexts too")
       ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->allow_extra_args(false);
   command->add_option("--repeats", options->measure.repeats, "medians of so many runs")
       ->check(CLI::Range(1, 1000))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/input.h"
 
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -9,8 +11,10 @@
 namespace braid::cli {
 
 std::string read_text(const std::string& file) {
-  if (file != "-") return read_file(file);
-  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  if (!std::filesystem::is_fifo(file)) return read_file(file);
+  std::ifstream pipe(file, std::ios::binary);  // what a shell makes of <(command)
+  return std::string(std::istreambuf_iterator<char>(pipe), {});
 }
 
 }  // namespace braid::cli

@@ -24,6 +24,7 @@ static_assert(sizeof(Header) == 24);
 
 LogitsWriter::LogitsWriter(const std::string& file, int64_t rows, int64_t vocabulary)
     : file_(file), partial_(file + ".partial"), vocabulary_(vocabulary) {
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) fail("{}: is not a regular file", file);
   stream_ = std::fopen(partial_.c_str(), "wb");
   if (stream_ == nullptr) fail("{}: cannot be written: {}", partial_, std::strerror(errno));
   const Header header{.vocabulary = static_cast<uint32_t>(vocabulary), .rows = static_cast<uint64_t>(rows)};

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "api/device.h"
 #include "base/error.h"
@@ -17,6 +21,13 @@
 namespace {
 
 constexpr int kFailed = 1, kWrongUsage = 2;
+
+std::string usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first) {
+  const bool known =
+      !app.get_subcommands([&](const CLI::App* command) { return command->get_name() == first; }).empty();
+  if (!first.starts_with('-') && !known) return fmt::format("unknown command '{}'; braid --help lists them", first);
+  return error.what();
+}
 
 int run(int argc, char** argv) {
   CLI::App app(
@@ -45,8 +56,12 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    if (error.get_exit_code() != 0) throw braid::Error(braid::ErrorKind::Usage, usage_fault(app, error, argv[1]));
+    app.exit(error);
   }
+  // What was printed has to have arrived.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    braid::fail(braid::ErrorKind::Resource, "standard output cannot be written: {}", std::strerror(errno));
   return 0;
 }
 
@@ -55,7 +70,8 @@ int report(std::string_view message, int code) {
   std::string line = braid::to_valid_utf8(message);
   for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  fmt::print(stderr, "braid: {}\n", line);
+  std::fputs(fmt::format("braid: {}\n", line).c_str(),
+             stderr);  // says nothing, and does not throw, where nobody can read it
   return code;
 }
 

@@ -25,7 +25,7 @@ void add_model_options(CLI::App& app, OpenOptions& options) {
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
   app.add_option("--context", options.context, "longest context; 0: what the model allows")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}))
       ->capture_default_str();
   app.add_flag("--no-mmap", options.read_files, "read the weights instead of mapping the files");
   app.add_flag("--mlock", options.lock, "keep the weights in memory");
@@ -43,8 +43,9 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
   app.add_option("--frequency-penalty", options.frequency, "subtract per occurrence in the answer");
   app.add_option("--presence-penalty", options.presence, "subtract once for what occurred in the answer");
   app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, may be given several times")->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "makes draws repeatable");
+  app.add_option("--seed", options.seed, "makes draws repeatable")->check(CLI::NonNegativeNumber);
   app.add_option("--max-tokens", options.max_tokens, "longest answer; -1: no limit but the context")
+      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();
   app.add_option("--stop", options.stop, "end the answer before this text, may be given several times")
       ->allow_extra_args(false);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "api/model.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/input.h"
@@ -46,7 +48,7 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
 }
 
 // Each document's first `max_tokens`; or, with a stride, windows of `max_tokens` that move on by it.
-std::vector<Window> windows(const Options& options, const Tokenizer& tokenizer) {
+std::vector<Window> windows(const Options& options, const Tokenizer& tokenizer, int64_t longest) {
   std::vector<Window> out;
   for (const std::string& text : split(read_text(options.file), options.separator)) {
     const std::vector<int32_t> ids = tokenizer.encode(text, {.add_special_tokens = false});
@@ -54,8 +56,8 @@ std::vector<Window> windows(const Options& options, const Tokenizer& tokenizer) 
     if (length < 2) continue;
     int64_t end = 1;  // tokens before it are counted already; the first has nothing before it
     for (int64_t at = 0; end < length; at += options.stride) {
-      const int64_t stop = std::min(length, at + options.max_tokens);
-      out.push_back({.tokens = {ids.begin() + at, ids.begin() + stop}, .counted_from = end - at});
+      const int64_t stop = std::min(length, at + longest);
+      out.push_back({.tokens = {ids.begin() + at, ids.begin() + stop}, .counted_from = std::max<int64_t>(end - at, 1)});
       end = stop;
       if (options.stride == 0) break;
     }
@@ -131,9 +133,14 @@ void perplexity(const Options& options) {
   if (options.max_tokens < 2) fail(ErrorKind::Usage, "--max-tokens must be at least 2");
   if (options.stride < 0 || options.stride > options.max_tokens)
     fail(ErrorKind::Usage, "--stride must lie between 0 and --max-tokens ({})", options.max_tokens);
+  for (const std::string& read : {options.file, options.against})
+    if (!options.save_logits.empty() && std::filesystem::exists(options.save_logits) && std::filesystem::exists(read) &&
+        std::filesystem::equivalent(read, options.save_logits))
+      fail(ErrorKind::Usage, "--save-logits would replace {}, which is read", read);
   const OpenModel model = open_model(options.open);
   if (!model.tokenizer) fail("{}: has no tokenizer.json", model.folder.string());
-  const std::vector<Window> list = windows(options, *model.tokenizer);
+  if (options.max_tokens > model.context) log::warn("documents are cut at the context of {} tokens", model.context);
+  const std::vector<Window> list = windows(options, *model.tokenizer, std::min(options.max_tokens, model.context));
   const Sums sums = score(options, model, list);
   const double loss = sums.loss / static_cast<double>(sums.tokens), tokens = static_cast<double>(sums.tokens);
   if (options.json) {

@@ -121,6 +121,7 @@ class Session {
   }
 
   void once(const std::string& prompt) {
+    if (prompt.empty()) fail("the prompt is empty");
     if (!model_.chat_template && !options_.raw)
       fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
     if (options_.raw || !model_.chat_template) {

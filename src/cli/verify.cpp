@@ -289,7 +289,7 @@ void add_verify(CLI::App& app) {
   command->get_option("MODEL")->description("a case: a checkpoint folder with expected.safetensors");
   command->add_option("--expected", options->expected, "file with the expected outputs, when it lies elsewhere");
   command->add_option("--chunk", options->chunk, "compute prompts in chunks of this many tokens; 0: whole")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->capture_default_str();
   command->add_flag("--layerwise", options->layerwise,
                     "give each branch the reference's input; compare its output and state");

@@ -84,6 +84,7 @@ class BadInput(braid.Case):
         check(lambda c: c.update(num_experts=10**9), ["num_experts"], "qwen3_5_moe")
         check(lambda c: c.update(head_dim=10**9), ["head_dim"])
         check(lambda c: c.update(mtp_num_hidden_layers=10**9), ["mtp_num_hidden_layers"])
+        check(lambda c: c.update(rms_norm_eps=-1), ["rms_norm_eps"])
         check(lambda c: c.update(hidden_act="gelu"), ["hidden_act", "gelu"])
         check(lambda c: c.update(attention_bias=True), ["attention_bias"])
         check(lambda c: c.update(layer_types=["full_attention"]), ["layer_types"])
@@ -151,6 +152,7 @@ class BadInput(braid.Case):
     def test_prompts(self):
         self.fail_in_one_line(["context", "20"], "run", braid.POCKET, "word " * 50, "--context", 20)
         self.fail_in_one_line(["empty"], "run", braid.POCKET, "", "--raw")
+        self.fail_in_one_line(["empty"], "run", braid.POCKET, "")
         self.fail_in_one_line(["nothing.txt"], "run", braid.POCKET, "--file", self.folder / "nothing.txt")
         self.fail_in_one_line(["empty.txt"], "perplexity", braid.POCKET, self.write("empty.txt", ""))
 
@@ -160,7 +162,7 @@ class BadInput(braid.Case):
 
     def test_memory(self):
         # A context whose keys and values no machine holds.
-        self.fail_in_one_line(["memory", "GB"], "run", braid.POCKET, "hello", "--context", 10**12)
+        self.fail_in_one_line(["memory", "GB"], "run", braid.POCKET, "hello", "--context", 2 * 10**9)
         case = self.case("qwen3")
         config = braid.read_json(case / "config.json")
         config.update(num_hidden_layers=4, max_position_embeddings=2**31 - 1)
@@ -176,6 +178,34 @@ class BadInput(braid.Case):
             code, out, err = braid.run(*arguments)
             self.assertEqual(code, 2, f"{arguments}\n{out}\n{err}")
             self.assertTrue(err.strip())
+
+    def test_what_is_not_a_file(self):
+        for name in ("config.json", "tokenizer.json", "model.safetensors", "generation_config.json", "chat_template.jinja"):
+            model = self.copy_model(braid.POCKET, f"fifo-{name}")
+            (model / name).unlink()
+            braid.os.mkfifo(model / name)
+            self.fail_in_one_line([name if name != "model.safetensors" else "model", "not a regular file"], "run", model, "hello")
+
+    def test_ranges(self):
+        text = self.write("long.txt", "a river is a stream of water " * 40)
+        self.succeed("perplexity", braid.POCKET, text, "--max-tokens", 64, "--stride", 64)
+        for arguments in (["run", braid.POCKET, "x", "--context", 2**63 - 1], ["run", braid.POCKET, "x", "--seed", "-1"],
+                          ["run", braid.POCKET, "x", "--max-tokens", "-2"], ["bench", braid.POCKET, "--contexts", "-1"],
+                          ["verify", braid.GOLDENS / "qwen3", "--chunk", 10**20], ["nonsense"],
+                          ["perplexity", braid.POCKET, text, "--save-logits", text]):
+            self.fail_in_one_line([], *arguments, code=2)
+
+    def test_nobody_listens(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            program = str(braid.BINARY / "braid")
+            for arguments in (["--version"], ["describe", str(braid.POCKET)], ["run", str(braid.POCKET), "hi", "--max-tokens", "2"]):
+                done = braid.subprocess.run([program, *arguments], stdout=full, stderr=braid.subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 1, arguments)
+            for arguments in (["run", "/nowhere", "hi"], ["run", str(braid.POCKET), "hi", "--stats", "--max-tokens", "2"]):
+                done = braid.subprocess.run([program, *arguments], stdout=braid.subprocess.DEVNULL, stderr=full, check=False)
+                self.assertEqual(done.returncode, 1, arguments)
+        text = self.write("t.txt", "a river is a stream of water")
+        self.fail_in_one_line(["/dev/full", "regular"], "perplexity", braid.POCKET, text, "--save-logits", "/dev/full")
 
     def test_full_disk(self):
         text = self.write("text.txt", "a river is a stream of water")

@@ -11,10 +11,20 @@
 
 namespace braid::families {
 
+namespace {
+
+float read_epsilon(ConfigReader& config) {
+  const double epsilon = config.number("rms_norm_eps", 1e-6);
+  if (!(epsilon >= 0 && epsilon <= 1))
+    config.refuse("rms_norm_eps", fmt::format("must lie between 0 and 1, found {}", epsilon));
+  return static_cast<float>(epsilon);
+}
+
+}  // namespace
+
 Norm norm(Source source, const std::string& module, int64_t width, NormKind kind) {
   const auto transform = kind == NormKind::OnePlus ? PlannedVector::Transform::AddOne : PlannedVector::Transform::None;
-  return {.weight = source.plan.vector(module + ".weight", {width}, transform),
-          .epsilon = static_cast<float>(source.config.number("rms_norm_eps", 1e-6))};
+  return {.weight = source.plan.vector(module + ".weight", {width}, transform), .epsilon = read_epsilon(source.config)};
 }
 
 int32_t read_experts(ConfigReader& config) {
@@ -161,7 +171,7 @@ void grouped_projections(Source source, const std::string& module, const DeltaSh
 
 DeltaNet delta_net(Source source, const std::string& module, const DeltaShape& shape, bool grouped) {
   WeightPlan& plan = source.plan;
-  DeltaNet net{.epsilon = static_cast<float>(source.config.number("rms_norm_eps", 1e-6)),
+  DeltaNet net{.epsilon = read_epsilon(source.config),
                .key_heads = shape.key_heads,
                .value_heads = shape.value_heads,
                .taps = shape.taps,
