@@ -8,12 +8,12 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "cpu/instructions.h"
 #include "cpu/packing.h"
+#include "cpu/processors.h"
 #include "cpu/team.h"
 #include "cpu/work.h"
 
@@ -161,8 +161,9 @@ namespace braid {
 std::unique_ptr<Executor> make_cpu_executor(const CpuOptions& options) {
   const auto chosen = cpu::choose_instructions(options.instructions);
   const bool wide = chosen == CpuOptions::Instructions::Avx512;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads = options.threads > 0 ? options.threads : cores;
+  const int threads = options.threads > 0 ? options.threads : std::min(cpu::useful_threads(), cpu::Team::kMostMembers);
+  if (threads > cpu::Team::kMostMembers)
+    fail(ErrorKind::Usage, "{} threads: at most {} are supported", threads, cpu::Team::kMostMembers);
   log::debug("cpu instructions={} threads={} fast={}", wide ? "avx512" : "avx2", threads, options.fast);
   return std::make_unique<cpu::CpuExecutor>(wide ? cpu::avx512::kKernels : cpu::avx2::kKernels, threads, options);
 }

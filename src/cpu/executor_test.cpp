@@ -44,6 +44,8 @@ TEST(CpuExecutor, TakesWhatTheMachineHas) {
   }
 }
 
+TEST(CpuExecutor, RefusesMoreThreadsThanItCanCount) { EXPECT_THROW(make_cpu_executor({.threads = 100000}), Error); }
+
 TEST(CpuExecutor, SaysHowItComputes) {
   const auto exact = make_cpu_executor({.threads = 1, .fast = false});
   const auto fast = make_cpu_executor({.threads = 1, .fast = true});

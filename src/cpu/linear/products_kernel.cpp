@@ -15,7 +15,7 @@ struct Products {
     static constexpr Kernel kKernels[kThinRows] = {
         thin_product<coding, operand, 1, together>, thin_product<coding, operand, 2, together>,
         thin_product<coding, operand, 3, together>, thin_product<coding, operand, 4, together>};
-    Vec sums[kThinRows];
+    Vec sums[kThinRows] = {};
     kKernels[p.tokens - 1](*p.weight, panel, p.x, sums);
     for (int64_t m = 0; m < p.tokens; ++m) store(out + m * p.stride, sums[m]);
   }
@@ -41,6 +41,12 @@ struct Products {
     }
   }
 
+  // Whether equal columns of all rows fit into the first-level cache, and all groups into registers.
+  static bool all_together(const Product& p) {
+    const bool registers = kRegisters == 32 || (p.tokens == 1 && coding != Coding::Fp8);
+    return registers && p.weight->row_bytes % 2048 != 0;
+  }
+
   // Unpacking a panel costs less than decoding it twice, so all that is not thin is wide.
   static void all(const Product& p) {
     if (p.tokens == 0) return;
@@ -49,7 +55,7 @@ struct Products {
       if (p.tokens > kThinRows) {
         wide(p, panel, p.out + n);
       } else {
-        p.weight->row_bytes % 2048 == 0 ? thin<2>(p, panel, p.out + n) : thin<4>(p, panel, p.out + n);
+        all_together(p) ? thin<4>(p, panel, p.out + n) : thin<2>(p, panel, p.out + n);
       }
     }
   }

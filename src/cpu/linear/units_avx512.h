@@ -14,8 +14,10 @@ enum class Operand : uint8_t { Float, Pair };  // what a unit is
 constexpr bool kHasPairs = true;
 constexpr int kParts = kLanes / 4;       // rows of a group; also 16-byte parts of a line
 constexpr int kLineBytes = 16 * kParts;  // what is loaded of a row at a time
-constexpr int kTileRows = 6;             // rows of x that a wide product holds in registers
-constexpr float kFp8Factor = 1.0f;       // what decoded E4M3 values must still be multiplied by
+constexpr int kRegisters = 32;
+constexpr int kTileRows = 6;        // rows of x that a wide product holds in registers
+constexpr int kTileSlots = 4;       // slots that it fills at a time
+constexpr float kFp8Factor = 1.0f;  // what decoded E4M3 values must still be multiplied by
 
 // parts[i] = bytes [16 i, 16 i + 16) of each of four rows, one row a quarter.
 struct Lines {

@@ -75,15 +75,21 @@ void tile_product(const Unpacked& weight, const uint8_t* const* x, bool begins, 
     const uint8_t* from[rows];
     for (int m = 0; m < rows; ++m) from[m] = x[m] + weight.at[c] * bytes_of(operand);
     Vec slots[rows][4];
-    for (int m = 0; m < rows; ++m)
-      for (int l = 0; l < 4; ++l) slots[m][l] = zero();
     const int64_t bytes = 4 * int64_t{weight.units[c]};
-    for (int64_t u = 0; u < bytes; u += 16) {
-      for (int l = 0; l < 4; ++l) {
-        const Ints units = load_units(panel + (u + 4 * l) * kLanes);
-        for (int m = 0; m < rows; ++m)
-          slots[m][l] = add_product<operand>(slots[m][l], units, one_unit(from[m] + u + 4 * l));
+#pragma GCC unroll 4
+    for (int first = 0; first < 4; first += kTileSlots) {
+      Vec sums[rows][kTileSlots];
+      for (int m = 0; m < rows; ++m)
+        for (int l = 0; l < kTileSlots; ++l) sums[m][l] = zero();
+      for (int64_t u = 4 * first; u < bytes; u += 16) {
+        for (int l = 0; l < kTileSlots; ++l) {
+          const Ints units = load_units(panel + (u + 4 * l) * kLanes);
+          for (int m = 0; m < rows; ++m)
+            sums[m][l] = add_product<operand>(sums[m][l], units, one_unit(from[m] + u + 4 * l));
+        }
       }
+      for (int m = 0; m < rows; ++m)
+        for (int l = 0; l < kTileSlots; ++l) slots[m][first + l] = sums[m][l];
     }
     const Vec scales = load(weight.scales[c]);
     for (int m = 0; m < rows; ++m)
