@@ -76,7 +76,7 @@ void Team::help(int member) {
   for (;;) {
     uint64_t state = wait_until([&](uint64_t s) {
       return ending_.load(std::memory_order_relaxed) ||
-             ((s & kClosed) == 0 && arrived(s) == 0 && s / kNumber != number);
+             ((s & kClosed) == 0 && arrived(s) <= inside(s) && s / kNumber != number);
     });
     if (ending_.load(std::memory_order_relaxed)) return;
     // Joins and takes an item at once.
@@ -87,7 +87,8 @@ void Team::help(int member) {
                       .team = this,
                       .fast = door_.task.fast,
                       .state = &door_.state,
-                      .held = static_cast<int64_t>(state & Share::kTaken)};
+                      .held = static_cast<int64_t>(state & Share::kTaken),
+                      .skip = static_cast<int>(passed(state))};
     door_.task.work(door_.task.context, share);
     state = door_.state.fetch_sub(kInside, std::memory_order_seq_cst) - kInside;
     if ((state & kClosed) != 0 && inside(state) == 0) wake();
@@ -100,7 +101,7 @@ void Team::run(const Task& task) {
   door_.task = task;
   // Open, nobody inside, and the first item taken for member 0. A helper that falls asleep at this very moment may miss
   // the bell; it hears that of the next task.
-  door_.state.store((before / kNumber + 1) * kNumber + (before & kPhase) + 1, std::memory_order_release);
+  door_.state.store((before / kNumber + 1) * kNumber + 1, std::memory_order_release);
   wake();
   const Share share{
       .member = 0, .members = members(), .team = this, .fast = task.fast, .state = &door_.state, .held = 0};
@@ -116,21 +117,24 @@ void Team::run_alone(const Task& task) {
 }
 
 void Team::barrier(const Share& share) {
-  // Nobody joins where a member has arrived, so the number of those inside stays.
   const uint64_t state = door_.state.fetch_add(kArrived, std::memory_order_acq_rel);
-  const uint64_t phase = state & kPhase;
   share.held = -1;
   if (arrived(state) == inside(state)) {
+    // Nobody joins while all have arrived, and nobody takes items, so the state is this member's to set.
     share.held = 0;
-    const uint64_t rest = state / kNumber * kNumber + inside(state) * kInside;
-    door_.state.exchange(rest + kClosed + (phase ^ kPhase) + 1, std::memory_order_seq_cst);
+    const uint64_t rest = state - state % kInside;
+    door_.state.exchange(rest + kPassed + 1, std::memory_order_seq_cst);
     wake();
   } else {
-    wait_until([&](uint64_t s) { return (s & kPhase) != phase; });
+    wait_until([&](uint64_t s) { return passed(s) != passed(state); });
   }
 }
 
 void Share::barrier() const {
+  if (skip > 0) {
+    --skip;
+    return;
+  }
   if (members > 1) return team->barrier(*this);
   held = -1;
   state->store(0, std::memory_order_relaxed);

@@ -53,15 +53,16 @@ class Team {
   };
   // Everything that members tell each other at the start and end of a task is one word beside the task, since a cache
   // line takes its time from one processor to another: from the low end items taken, members at the barrier, helpers
-  // inside, whether helpers may still join, a bit that changes at every barrier, and the number of the task.
+  // inside, whether helpers may still join, barriers passed, and the number of the task.
   struct alignas(64) Door {
     std::atomic<uint64_t> state{kClosed};
     Task task;
   };
   static constexpr uint64_t kArrived = uint64_t{1} << 28, kInside = uint64_t{1} << 39, kClosed = uint64_t{1} << 50;
-  static constexpr uint64_t kPhase = uint64_t{1} << 51, kNumber = uint64_t{1} << 52;
+  static constexpr uint64_t kPassed = uint64_t{1} << 51, kNumber = uint64_t{1} << 54;
   static uint64_t arrived(uint64_t state) { return state / kArrived % 2048; }
   static uint64_t inside(uint64_t state) { return state / kInside % 2048; }
+  static uint64_t passed(uint64_t state) { return state / kPassed % 8; }
 
   template <typename Done>
   uint64_t wait_until(Done done);

@@ -66,6 +66,30 @@ TEST(Team, EveryItemIsTakenOnceAndABarrierHoldsAllBack) {
   }
 }
 
+// A helper that is asleep when a task begins comes when the first barrier is long passed, and still helps.
+TEST(Team, ALateHelperSkipsWhatIsDone) {
+  Team team(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::atomic<int> first{0}, second{0}, third{0};
+  std::atomic<bool> helped{false}, early{false};
+  run(team, [&](const Share& share) {
+    while (share.take(3) >= 0) ++first;
+    share.barrier();
+    while (share.take(2) >= 0) ++second;
+    share.barrier();
+    if (first != 3 || second != 2) early = true;
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = share.take(1000000); i >= 0; i = share.take(1000000)) {
+      ++third;
+      if (share.member != 0) helped = true;
+      if (!helped && std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) std::this_thread::yield();
+    }
+  });
+  EXPECT_TRUE(helped);
+  EXPECT_FALSE(early);
+  EXPECT_EQ(third, 1000000);
+}
+
 TEST(Team, WhatATaskWroteIsThereForTheNext) {
   Team team(4);
   std::vector<int64_t> values(1000, 0);
