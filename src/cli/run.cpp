@@ -1,6 +1,8 @@
 // braid run: one answer, or a chat.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -47,11 +50,28 @@ Json special_tokens(const OpenModel& model) {
 
 std::atomic<bool> interrupted{false};
 
-// Ctrl-C ends the answer that runs, not the program. Without SA_RESTART it also ends a read of the keyboard.
+// A byte for every Ctrl-C, so that whoever waits for the keyboard wakes up whichever thread took the signal.
+int interrupt_pipe[2] = {-1, -1};
+
+// Ctrl-C ends the answer that runs, not the program.
 void catch_interrupts() {
+  if (::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+    fail(ErrorKind::Resource, "no pipe: {}", std::strerror(errno));
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_handler = [](int) {
+    interrupted = true;
+    [[maybe_unused]] const ssize_t written = ::write(interrupt_pipe[1], "", 1);  // a full pipe wakes as well
+  };
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
+}
+
+// Forgets every Ctrl-C so far.
+void forget_interrupts() {
+  interrupted = false;
+  char bytes[64];
+  while (::read(interrupt_pipe[0], bytes, sizeof bytes) > 0) {
+  }
 }
 
 // Prints thoughts dimmed (on a terminal) and the answer plain, each beginning on a line of its own.
@@ -158,8 +178,8 @@ class Session {
       fmt::print(stderr, "chat with {}: /reset forgets, Ctrl-C stops an answer, Ctrl-D ends\n",
                  model_.folder.filename().string());
     while (true) {
+      forget_interrupts();
       if (terminal) fmt::print(stderr, "> ");
-      interrupted = false;
       const Line line = read_line();
       if (line.interrupted) {
         fmt::print(stderr, "\n");
@@ -193,9 +213,11 @@ class Session {
         input_.erase(0, end + 1);
         return line;
       }
+      pollfd waiting[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = interrupt_pipe[0], .events = POLLIN}};
+      if (::poll(waiting, 2, -1) < 0) continue;  // a signal: its byte is in the pipe
+      if (waiting[1].revents != 0) return {.interrupted = true};
       char buffer[4096];
       const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      if (count < 0 && errno == EINTR) return {.interrupted = true};
       if (count <= 0) {
         if (input_.empty()) return {};
         return {.text = std::exchange(input_, {})};

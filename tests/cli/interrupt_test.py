@@ -17,7 +17,8 @@ class Interrupt(braid.Case):
             os.execv(str(braid.BINARY / "braid"), ["braid", "run", str(braid.POCKET), "--temperature", "3", "--top-k", "0", "--top-p", "1",
                                                   "--logit-bias=6114=-1000", "--logit-bias=6112=-1000", "--device", "reference"])
         self.addCleanup(os.close, terminal)
-        seen = self.read_until(terminal, "> ")
+        self.unread = ""
+        self.read_until(terminal, "> ")
         os.write(terminal, b"hello\n")
         time.sleep(1)
         os.write(terminal, b"\x03")
@@ -39,16 +40,16 @@ class Interrupt(braid.Case):
         self.assertTrue(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, status)
 
     def read_until(self, terminal, text, seconds=60):
-        seen, end = "", time.monotonic() + seconds
-        while text not in seen:
+        end = time.monotonic() + seconds
+        while text not in self.unread:
             ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
             if not ready:
-                self.fail(f"no {text!r} in {seen!r}")
+                self.fail(f"no {text!r} in {self.unread!r}")
             try:
-                seen += os.read(terminal, 4096).decode(errors="replace")
+                self.unread += os.read(terminal, 4096).decode(errors="replace")
             except OSError:
-                self.fail(f"the program ended: {seen!r}")
-        return seen
+                self.fail(f"the program ended: {self.unread!r}")
+        self.unread = self.unread[self.unread.index(text) + len(text):]
 
 
 if __name__ == "__main__":
