@@ -41,10 +41,10 @@ struct Products {
     }
   }
 
-  // Whether equal columns of all rows fit into the first-level cache, and all groups into registers.
+  // Whether all groups go through a line together: where the cache and the registers hold that much.
   static bool all_together(const Product& p) {
     const bool registers = kRegisters == 32 || (p.tokens == 1 && coding != Coding::Fp8);
-    return registers && p.weight->row_bytes % 2048 != 0;
+    return registers && !crowded(*p.weight);
   }
 
   // Unpacking a panel costs less than decoding it twice, so all that is not thin is wide.

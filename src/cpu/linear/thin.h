@@ -13,6 +13,10 @@
 namespace braid::cpu::BRAID_ISA {
 
 constexpr int kThinRows = 4;
+// Whether equal columns of a panel's rows fall into one or two sets of the first-level cache, which keep eight lines
+// each.
+BRAID_INLINE bool crowded(const Packed& weight) { return kLanes > 8 && weight.row_bytes % 2048 == 0; }
+
 // Fetches lines of a later panel into the second-level cache: what the hardware foresees of sixteen rows at once comes
 // too late from memory, and does not reach the next panel. Beyond the end of the weight it does nothing.
 constexpr int64_t kAhead = 8 << 10;

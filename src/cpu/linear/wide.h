@@ -24,20 +24,45 @@ struct Unpacked {
   alignas(64) uint8_t bytes[16 << 10];
 };
 
+// A chunk of all rows of a panel, brought together where the rows themselves compete for one set of the first-level
+// cache.
+template <Coding coding>
+struct NearRows {
+  static constexpr int64_t kBytes = kChunk * bytes_of(coding), kStride = kBytes + 64;
+  const uint8_t* codes[kLanes];  // as in Panel, for the columns of the chunk alone
+  alignas(64) uint8_t bytes[kLanes * kStride];
+
+  [[gnu::always_inline]] void copy(const Panel& panel, int64_t from, int64_t ahead) {
+    for (int row = 0; row < kLanes; ++row) {
+      const uint8_t* codes_of_row = panel.codes[row] + from;
+      for (int64_t i = 0; i < kBytes; i += kLineBytes) {
+        store_units(bytes + row * kStride + i, load_units(codes_of_row + i));
+        __builtin_prefetch(codes_of_row + i + ahead, 0, 2);
+      }
+      codes[row] = bytes + row * kStride - from;
+    }
+  }
+};
+
 template <Coding coding, Operand operand>
-void unpack_chunk(const Panel& panel, const Chunk& chunk, int64_t ahead, uint8_t* out) {
+void unpack_chunk(const Packed& weight, const Panel& panel, const Chunk& chunk, uint8_t* out) {
   constexpr int kVectors = Decoder<coding, operand>::kVectors;
   constexpr int64_t kColumns = kLineBytes / bytes_of(coding);
   const Decoder<coding, operand> decoder;
+  const int64_t ahead = bytes_ahead(weight);
+  NearRows<coding> near;
+  const bool direct = !crowded(weight) || chunk.length < kChunk;
+  if (!direct) near.copy(panel, chunk.at * bytes_of(coding), ahead);
+  const uint8_t* const* codes = direct ? panel.codes : near.codes;
   for (int64_t k = 0; k < chunk.length; k += kColumns) {
     const int64_t at = (chunk.at + k) * bytes_of(coding);
-    fetch_lines<4>(panel.codes, at + ahead);
+    if (direct) fetch_lines<4>(codes, at + ahead);
     Lines lines[4];
     for (int g = 0; g < 4; ++g) {
       if (k + kColumns <= chunk.length) {
-        lines[g] = load_lines(panel.codes + g, at);
+        lines[g] = load_lines(codes + g, at);
       } else {
-        lines[g] = load_lines_part(panel.codes + g, at, (chunk.length - k) * bytes_of(coding));
+        lines[g] = load_lines_part(codes + g, at, (chunk.length - k) * bytes_of(coding));
       }
     }
     for (int part = 0; part < kParts; ++part) {
@@ -61,7 +86,7 @@ void unpack_block(const Packed& weight, const Panel& panel, Chunk& chunk, Unpack
     out.at[c] = static_cast<int32_t>(chunk.at);
     out.units[c] = static_cast<int32_t>((chunk.length * bytes_of(operand) + 15) / 16 * 4);
     store(out.scales[c], scales_of(panel, chunk.block, coding == Coding::Fp8 ? kFp8Factor : 1.0f));
-    unpack_chunk<coding, operand>(panel, chunk, bytes_ahead(weight), out.bytes + c * kChunkUnits<operand> * 4 * kLanes);
+    unpack_chunk<coding, operand>(weight, panel, chunk, out.bytes + c * kChunkUnits<operand> * 4 * kLanes);
   }
 }
 
