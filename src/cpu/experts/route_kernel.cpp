@@ -1,52 +1,48 @@
-// Route: one token per work item; a scan for the largest logit k times, which is quick for the few dozen to few hundred
-// experts that models have.
+// Route: a few tokens per work item; the largest logit is looked for k times, kLanes logits at a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/dispatch/functions.h"
-#include "cpu/simd/vec.h"
+#include "cpu/memory/elements.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-// NaN counts as -infinity.
-BRAID_INLINE float rank_of(float logit) { return logit == logit ? logit : -__builtin_inff(); }
-
-// Whether expert a with rank x comes before expert b with rank y.
-BRAID_INLINE bool before(float x, int64_t a, float y, int64_t b) { return x > y || (x == y && a < b); }
-
-// The best expert after `last`, which is -1 at the start.
-int64_t next_best(const float* logits, int64_t experts, int64_t last) {
-  int64_t best = -1;
-  for (int64_t e = 0; e < experts; ++e) {
-    const float rank = rank_of(logits[e]);
-    if (last >= 0 && !before(rank_of(logits[last]), last, rank, e)) continue;
-    if (best < 0 || before(rank, e, rank_of(logits[best]), best)) best = e;
-  }
-  return best;
+// The first index of the largest of `count` ranks, where NaN marks what is taken and a multiple of kLanes can be read.
+int64_t best_of(const float* ranks, int64_t count) {
+  Vec best = splat(-__builtin_inff());
+  for (int64_t e = 0; e < count; e += kLanes) best = maximum(load(ranks + e), best);  // passes NaN over
+  const float rank = largest(best);
+  int64_t e = 0;
+  while (!any(equal(load(ranks + e), splat(rank)))) e += kLanes;
+  while (ranks[e] != rank) ++e;
+  return e;
 }
 
-void route_row(const Route& op, int64_t t) {
+void route_row(const Route& op, int64_t t, float* ranks) {
   const int64_t experts = op.logits.width(), k = op.chosen.width();
   const float* logits = op.logits.row<const float>(t);
   int32_t* chosen = op.chosen.row<int32_t>(t);
   float* weights = op.weights.row<float>(t);
-  for (int64_t slot = 0, last = -1; slot < k; ++slot) {
-    last = next_best(logits, experts, last);
-    chosen[slot] = static_cast<int32_t>(last);
+  for (int64_t e = 0; e < round_up(experts, kLanes); ++e) {
+    // A logit that is NaN counts as -infinity.
+    const bool number = e < experts && logits[e] == logits[e];
+    ranks[e] = number ? logits[e] : e < experts ? -__builtin_inff() : __builtin_nanf("");
   }
-  if (k == 0) return;
-  const float largest = logits[chosen[0]];
+  for (int64_t slot = 0; slot < k; ++slot) {
+    const int64_t best = best_of(ranks, experts);
+    chosen[slot] = static_cast<int32_t>(best);
+    ranks[best] = __builtin_nanf("");
+  }
+  const float largest_logit = k > 0 ? logits[chosen[0]] : 0.0f;
   float total = 0;
   for (int64_t slot = 0; slot < k; ++slot) {
-    weights[slot] = exponential(logits[chosen[slot]] - largest);
+    weights[slot] = exponential(logits[chosen[slot]] - largest_logit);
     total += weights[slot];
   }
   if (!op.normalise) {
     Vec all = zero();
     for (int64_t e = 0; e < experts; e += kLanes) {
-      const Vec shares = exponential(load_part(logits + e, experts - e) - splat(largest));
-      alignas(64) float kept[kLanes];
-      store(kept, shares);
-      all = all + load_part(kept, experts - e);
+      store(ranks, exponential(load_part(logits + e, experts - e) - splat(largest_logit)));
+      all = all + load_part(ranks, experts - e);
     }
     total = sum(all);
   }
@@ -58,8 +54,10 @@ void route_row(const Route& op, int64_t t) {
 void route(const Route& op, const Share& share) {
   constexpr int64_t kTokens = 16;  // of a work item
   const int64_t tokens = op.logits.rows(), items = (tokens + kTokens - 1) / kTokens;
+  const int64_t floats = round_up(op.logits.width(), kLanes) + kLanes;
+  auto* ranks = reinterpret_cast<float*>(share.workspace(static_cast<size_t>(floats) * sizeof(float)));
   for (int64_t item = share.take(items); item >= 0; item = share.take(items))
-    for (int64_t t = item * kTokens; t < tokens && t < (item + 1) * kTokens; ++t) route_row(op, t);
+    for (int64_t t = item * kTokens; t < tokens && t < (item + 1) * kTokens; ++t) route_row(op, t, ranks);
 }
 
 }  // namespace braid::cpu::BRAID_ISA
