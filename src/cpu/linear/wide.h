@@ -1,8 +1,9 @@
 // Products of many rows of x with panels that were unpacked to units first.
 //
-// Tile: kTileRows rows of x by one panel, four slots each, all in registers; per unit of x one load of kLanes weights
-// for all rows and one broadcast a row. An unpacked block of a panel is 16 KiB and stays in the first-level cache while
-// the rows of x pass by. Bound by multiply-adds. SPDX-License-Identifier: Apache-2.0
+// Tile: kTileRows rows of x by one panel by kTileSlots slots, all in registers; per unit of x one load of kLanes
+// weights for all rows and one broadcast a row. An unpacked block of a panel is 16 KiB and stays in the first-level
+// cache while the rows of x pass by. Bound by multiply-adds.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cpu/linear/thin.h"

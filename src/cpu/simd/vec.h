@@ -2,7 +2,8 @@
 //
 // Kernel files include this and live in namespace braid::cpu::BRAID_ISA. Vec holds kLanes floats and has + - * /; loads
 // and stores need no alignment; `_part` touches the first n elements only and fills with zero. Products and sums are
-// never contracted by the compiler: write fma where one rounding is wanted. SPDX-License-Identifier: Apache-2.0
+// never contracted by the compiler: write fma where one rounding is wanted.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include BRAID_ISA_HEADER
