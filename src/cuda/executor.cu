@@ -10,6 +10,7 @@
 #include "cuda/common/context.h"
 #include "cuda/common/device.h"
 #include "cuda/common/error.h"
+#include "cuda/graph.h"
 #include "cuda/launch.h"
 #include "cuda/limits.h"
 #include "cuda/packing.h"
@@ -57,6 +58,21 @@ class CudaExecutor final : public Executor {
     if (status != cudaSuccess)
       fail(ErrorKind::Resource, "CUDA: an op before or at the last one, {}, failed: {}", last_,
            cudaGetErrorString(status));
+  }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& submit_all) override {
+    std::unique_ptr<Graph> graph;
+    if (!options_.check_each_op) graph = Graph::capture(context_, submit_all);
+    if (graph == nullptr)
+      submit_all();
+    else
+      static_cast<void>(graph->launch(context_));
+    return graph;
+  }
+
+  bool replay(Recording& recording) override {
+    last_ = "a recorded step";
+    return static_cast<Graph&>(recording).launch(context_);
   }
 
   Memory allocate(size_t bytes) override {

@@ -2,6 +2,7 @@
 #include "engine/batch.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/error.h"
@@ -23,6 +24,11 @@ BatchBuilder::BatchBuilder(Executor& executor, const StatePool& pool, Limits lim
   memory_ = executor.allocate(lay_out({}));
   lay_out({memory_.data(), memory_.bytes()});
   image_.resize(memory_.bytes());
+}
+
+int64_t BatchBuilder::table_width(int64_t context) const {
+  const auto needed = static_cast<uint64_t>(std::max(StatePool::pages_for(context), kSmallestTable));
+  return std::min(table_pages(), static_cast<int64_t>(std::bit_ceil(needed)));
 }
 
 Batch BatchBuilder::view(int64_t tokens, int64_t sequences, int64_t heads, int64_t pages) const {
@@ -67,12 +73,13 @@ BuiltBatch BatchBuilder::build(std::span<const SequenceRows> rows) {
     longest = std::max(longest, std::ssize(row.tokens));
     context = std::max(context, row.state->length + std::ssize(row.tokens));
   }
-  const int64_t pages = StatePool::pages_for(context);
+  const int64_t pages = table_width(context);
   BuiltBatch built{.batch = view(tokens, std::ssize(rows), heads, pages)};
   built.starts.resize(rows.size());
   built.batch.rows.thin = static_cast<int32_t>(fat - order.begin());
   built.batch.rows.longest = static_cast<int32_t>(longest);
   built.batch.rows.context = context;
+  built.batch.rows.extent = std::min(pages * StatePool::kPageTokens, limits_.context);
 
   const auto host = [&](const Tensor& tensor) {
     return reinterpret_cast<int32_t*>(image_.data() + (tensor.data - memory_.data()));

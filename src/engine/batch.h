@@ -51,8 +51,11 @@ class BatchBuilder {
   Batch largest() const { return view(limits_.tokens, limits_.sequences, limits_.heads, table_pages()); }
 
  private:
+  static constexpr int64_t kSmallestTable = 16;
   Batch view(int64_t tokens, int64_t sequences, int64_t heads, int64_t pages) const;
   int64_t table_pages() const { return StatePool::pages_for(limits_.context); }
+  // Pages in a row of the tables: a power of two, as far as there are so many, so that steps of like length are alike.
+  int64_t table_width(int64_t context) const;
   void check(std::span<const SequenceRows> rows) const;
 
   Executor* executor_;

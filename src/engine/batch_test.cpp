@@ -41,6 +41,7 @@ TEST_F(BatchTest, SequencesWithOneRowComeFirst) {
   EXPECT_EQ(extents.thin, 2);
   EXPECT_EQ(extents.longest, 3);
   EXPECT_EQ(extents.context, 42);
+  EXPECT_EQ(extents.reach(), 64);
   EXPECT_EQ(values(built.batch.tokens), (std::vector<int32_t>{4, 7, 1, 2, 3, 5, 6}));
   EXPECT_EQ(values(extents.starts), (std::vector<int32_t>{0, 1, 2, 5, 7}));
   EXPECT_EQ(values(extents.positions), (std::vector<int32_t>{17, 3, 0, 1, 2, 40, 41}));
@@ -50,10 +51,10 @@ TEST_F(BatchTest, SequencesWithOneRowComeFirst) {
   EXPECT_EQ(built.starts, (std::vector<int64_t>{2, 0, 5, 1}));
   const Tensor& pages = built.batch.pages;
   ASSERT_EQ(pages.shape[0], 4);
-  ASSERT_EQ(pages.shape[1], 3);
+  ASSERT_EQ(pages.shape[1], 4);
   const std::vector<int32_t> table = values(pages);
-  EXPECT_EQ(table, (std::vector<int32_t>{b.pages[0], b.pages[1], 0, d.pages[0], 0, 0, a.pages[0], a.pages[1], 0,
-                                         c.pages[0], c.pages[1], c.pages[2]}));
+  EXPECT_EQ(table, (std::vector<int32_t>{b.pages[0], b.pages[1], 0, 0, d.pages[0], 0, 0, 0, a.pages[0],
+                                         a.pages[1], 0, 0, c.pages[0], c.pages[1], c.pages[2], c.pages[3]}));
 }
 
 TEST_F(BatchTest, ArraysKeepTheirAddresses) {

@@ -44,8 +44,42 @@ void StepRunner::run(std::span<const SequenceRows> rows, const PassUse& use, con
   Frame frame(pass);
   Tap plain;
   if (tap) plain = [&](int layer, Tensor stream) { tap(built, layer, stream); };
-  const Outputs outputs = forward(pass, model_.spec, plain);
+  const Rows& extents = built.batch.rows;
+  const bool decodes = extents.thin == extents.tokens && std::ssize(built.heads) == extents.tokens;
+  const Outputs outputs = decodes && !tap ? decode(pass, built.batch) : forward(pass, model_.spec, plain);
   use({.outputs = outputs, .built = built});
+}
+
+
+Outputs StepRunner::decode(Step& pass, const Batch& batch) {
+  const auto [entry, first] = recorded_.try_emplace({batch.rows.tokens, batch.rows.reach()});
+  Recorded& recorded = entry->second;
+  recorded.last_use = ++decode_steps_;
+  if (recorded.recording != nullptr) {
+    if (model_.executor.replay(*recorded.recording)) {
+      scratch_.claim(recorded.used);
+      return recorded.outputs;
+    }
+    recorded.recording.reset();  // this step runs op by op, and the next one is recorded again
+    return forward(pass, model_.spec);
+  }
+  if (recorded_.size() > kMostRecordings) forget_oldest();
+  return first || recorded.refused ? forward(pass, model_.spec) : record(pass, recorded);
+}
+
+Outputs StepRunner::record(Step& pass, Recorded& recorded) {
+  const size_t mark = scratch_.used();
+  recorded.recording = model_.executor.record([&] {
+    scratch_.release(mark);
+    recorded.outputs = forward(pass, model_.spec);
+  });
+  recorded.used = scratch_.used();
+  recorded.refused = recorded.recording == nullptr;
+  return recorded.outputs;
+}
+
+void StepRunner::forget_oldest() {
+  recorded_.erase(std::ranges::min_element(recorded_, {}, [](const auto& entry) { return entry.second.last_use; }));
 }
 
 void StepRunner::draft(std::span<const SequenceRows> rows, Tensor hidden, const PassUse& use) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "engine/batch.h"
 #include "model/forward.h"
@@ -32,6 +35,10 @@ using PassUse = std::function<void(const Pass&)>;
 using PassTap = std::function<void(const BuiltBatch& built, int layer, Tensor stream)>;
 
 // Not thread-safe. Owns step memory, measured by running forward at the largest extents, and the batch's arrays.
+//
+// Decode steps (one row of each sequence, every row to the head) are recorded where the executor does that: the first
+// step of some extents runs op by op, the second is recorded, later ones are replayed. A recording depends on extents
+// alone; what differs from step to step lies in the batch's arrays.
 class StepRunner {
  public:
   struct Options {
@@ -49,8 +56,20 @@ class StepRunner {
   size_t scratch_bytes() const { return memory_.bytes(); }
 
  private:
+  struct Recorded {
+    std::unique_ptr<Recording> recording;
+    Outputs outputs;
+    size_t used = 0;        // step memory below the end of the outputs
+    bool refused = false;   // the executor could not record it
+    uint64_t last_use = 0;  // by count of decode steps
+  };
+  static constexpr size_t kMostRecordings = 64;
+
   size_t measure(int drafts) const;
   Step step(Scratch& scratch, const Batch& batch) const;
+  Outputs decode(Step& pass, const Batch& batch);
+  Outputs record(Step& pass, Recorded& recorded);
+  void forget_oldest();
 
   LoadedModel model_;
   const StatePool* pool_;
@@ -58,6 +77,8 @@ class StepRunner {
   BatchBuilder builder_;
   Memory memory_;
   Scratch scratch_;
+  std::map<std::pair<int64_t, int64_t>, Recorded> recorded_;  // by rows and extent of the context
+  uint64_t decode_steps_ = 0;
 };
 
 }  // namespace braid

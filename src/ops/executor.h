@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -39,6 +40,12 @@ struct Limits {
   double flops_per_second = 0;
 };
 
+// Ops that an executor keeps, to run them again as one.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // One thread uses an executor at a time. Ops run in the order they were submitted; `submit` may return before they ran,
 // and the memory they name must stay until `wait`.
 class Executor {
@@ -51,6 +58,18 @@ class Executor {
   virtual void submit(const Op& op) = 0;
   // Returns when everything submitted has run. Device errors surface here, naming the op.
   virtual void wait() = 0;
+  // Calls `submit_all`, which submits ops and does nothing else to this executor, and keeps what it submitted: the same
+  // ops on the same memory, whose contents may change. They run once now. Null where this executor does not record, or
+  // could not record these (the log says why); they ran all the same, though `submit_all` may have been called twice.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& submit_all) {
+    submit_all();
+    return nullptr;
+  }
+  // Runs a recording of this executor again, as `submit` would. False, with nothing run, when it can no longer be used.
+  virtual bool replay(Recording& recording) {
+    (void)recording;
+    return false;
+  }
   // Zeroed memory, aligned to at least 256 bytes, whose pages are touched when first used where the system allows that.
   // A Resource error when there is not enough.
   virtual Memory allocate(size_t bytes) = 0;

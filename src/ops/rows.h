@@ -16,9 +16,13 @@ struct Rows {
   int32_t thin = 0;
   int32_t longest = 0;  // most rows of one sequence
   int64_t context = 0;  // no position in this pass is at or beyond it
+  int64_t extent = 0;   // context rounded up, so that passes of like length have the same launches; 0: as context
   Tensor starts;        // i32 [sequences + 1]: first row of each sequence, then `tokens`
   Tensor positions;     // i32 [tokens]: absolute position of each row; consecutive within a sequence
   Tensor slots;         // i32 [sequences]: state slot of each sequence
+
+  // What launches, page tables and work memory are sized by: at least `context`.
+  int64_t reach() const { return extent > 0 ? extent : context; }
 };
 
 // Keys and values of one attention layer, in pages shared by all layers of a class.

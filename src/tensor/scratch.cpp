@@ -22,6 +22,12 @@ Tensor Scratch::allocate(DType type, std::initializer_list<int64_t> shape) {
   return out;
 }
 
+void Scratch::claim(size_t mark) {
+  CHECK(mark >= used_ && (block_ == nullptr || mark <= capacity_), "mark={} used={}", mark, used_);
+  used_ = mark;
+  peak_ = std::max(peak_, used_);
+}
+
 Tensor Scratch::release(size_t mark) {
   CHECK(mark <= used_);
   Tensor freed(address(mark), DType::U8, {static_cast<int64_t>(used_ - mark)});

@@ -20,6 +20,8 @@ class Scratch {
 
   // A contiguous tensor; its contents are undefined. Running out is a programmer error: the block was measured.
   Tensor allocate(DType type, std::initializer_list<int64_t> shape);
+  // Takes everything below `mark`, as the calls did after which used() was `mark`.
+  void claim(size_t mark);
   size_t used() const { return used_; }
   size_t peak() const { return peak_; }
   // Gives back everything allocated since used() was `mark`. Returns the bytes given back, so that the caller may

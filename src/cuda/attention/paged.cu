@@ -273,7 +273,7 @@ void launch(Context& context, const PagedAttention& op) {
   if (size > 256) fail("heads of {} have no kernel for CUDA; 256 is the largest", size);
   const int heads = a.group >= 2 ? 4 : 1;
   const int64_t blocks = op.rows.tokens * op.cache.keys.size(2) * ((a.group + heads - 1) / heads);
-  const int64_t reach = op.window > 0 ? std::min(op.window, op.rows.context) : op.rows.context;
+  const int64_t reach = op.window > 0 ? std::min(op.window, op.rows.reach()) : op.rows.reach();
   a.splits = attention_splits({.blocks = blocks, .reach = reach, .multiprocessors = context.multiprocessors()});
   if (a.splits > 1) a.partial = context.take<float>(op.rows.tokens * op.q.size(1) * a.splits * (op.out.width() + 2));
   const bool full = packed(a.cache, size);

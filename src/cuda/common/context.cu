@@ -27,6 +27,8 @@ Context::~Context() {
 }
 
 void Context::add_block(size_t bytes) {
+  if (held_) fail(ErrorKind::Internal, "work memory would have to grow by {} bytes", bytes);
+  ++generation_;
   void* data = nullptr;
   check(cudaMalloc(&data, bytes), fmt::format("{} bytes of work memory", bytes));
   blocks_.push_back({static_cast<std::byte*>(data), bytes});

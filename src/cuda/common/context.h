@@ -35,6 +35,10 @@ class Context {
   T* take(int64_t count) {
     return static_cast<T*>(take(static_cast<size_t>(count) * sizeof(T)));
   }
+  // While it is on, work memory does not grow: `take` fails instead, and names the op's need.
+  void hold(bool on) { held_ = on; }
+  // Changes whenever work memory has moved.
+  uint64_t generation() const { return generation_; }
   // Null where the library is not on this machine, which is logged once.
   MatrixLibrary* matrices();
   // Logs `text` the first time it is said.
@@ -53,6 +57,8 @@ class Context {
 
   std::vector<Block> blocks_;  // the last one is taken from
   size_t used_ = 0;
+  bool held_ = false;
+  uint64_t generation_ = 0;
   bool looked_ = false;
   std::unique_ptr<MatrixLibrary> matrices_;
   std::set<std::string> said_;

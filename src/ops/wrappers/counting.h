@@ -27,6 +27,9 @@ class CountingExecutor : public Executor {
     inner_.submit(op);
   }
   void wait() override { inner_.wait(); }
+  // A replay counts what its recording counted.
+  std::unique_ptr<Recording> record(const std::function<void()>& submit_all) override;
+  bool replay(Recording& recording) override;
   Limits measure_limits(size_t footprint) override { return inner_.measure_limits(footprint); }
   Memory allocate(size_t bytes) override { return inner_.allocate(bytes); }
   void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
