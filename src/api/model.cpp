@@ -26,6 +26,28 @@ ModelOptions model_options(const OpenOptions& options) {
   return {.rope_scaling = std::move(scaling)};
 }
 
+// A config as a file of that format and so many layers would have it.
+Json adapted(Json config, const RandomWeights& random) {
+  Json& text = config.contains("text_config") ? config["text_config"] : config;
+  if (random.layers > 0) text["num_hidden_layers"] = random.layers;
+  if (random.layers > 0 && text.contains("layer_types")) {
+    Json& types = text["layer_types"];
+    while (types.is_array() && std::ssize(types) > random.layers) types.erase(types.size() - 1);
+  }
+  config.erase("quantization_config");
+  if (random.format == "fp8_block") {
+    config["quantization_config"] = {
+        {"quant_method", "fp8"},
+        {"weight_block_size", {128, 128}},
+        {"modules_to_not_convert", {"in_proj_a", "in_proj_b", "in_proj_ba", "mlp.gate", "shared_expert_gate", "fc"}}};
+  } else if (random.format == "f32") {
+    text["dtype"] = "float32";
+  } else if (random.format != "bf16") {
+    fail(ErrorKind::Usage, "--format {}: random weights come as bf16, f32 or fp8_block", random.format);
+  }
+  return config;
+}
+
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 // The context to serve: what was asked for if it fits, else what fits.
@@ -73,7 +95,9 @@ PlannedModel plan_model(const OpenOptions& options, DType cache_type) {
   const std::filesystem::path folder = find_model(options.model);
   Json config = read_json(folder / "config.json");
   std::shared_ptr<const Checkpoint> checkpoint;
-  if (has_weights(folder))
+  if (options.random)
+    config = adapted(std::move(config), *options.random);
+  else if (has_weights(folder))
     checkpoint = std::make_shared<const Checkpoint>(
         folder, CheckpointOptions{.mode = options.read_files ? MappedFile::Mode::Read : MappedFile::Mode::Map,
                                   .lock = options.lock});
@@ -96,13 +120,14 @@ OpenModel open_model(const OpenOptions& options) {
   OpenModel model;
   model.executor = make_executor(options.device);
   PlannedModel planned = plan_model(options, model.executor->cache_type());
-  if (!planned.checkpoint) fail("{}: holds no safetensors file", planned.folder.string());
+  if (!planned.checkpoint && !options.random) fail("{}: holds no safetensors file", planned.folder.string());
   model.folder = planned.folder;
   model.context = fitting_context(options, planned.spec, planned.plan.bytes());
   if (std::filesystem::exists(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
   model.generation = read_generation(model.folder, planned.config);
-  model.weights = load_weights(planned.plan, planned.checkpoint, *model.executor);
+  model.weights = options.random ? random_weights(planned.plan, *model.executor, options.random->seed)
+                                 : load_weights(planned.plan, planned.checkpoint, *model.executor);
   model.spec = std::move(planned.spec);
   return model;
 }

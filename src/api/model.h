@@ -21,6 +21,13 @@
 
 namespace braid {
 
+// Random weights in place of a checkpoint's: for speed, and for what a config alone can tell.
+struct RandomWeights {
+  std::string format = "bf16";  // bf16, f32, fp8_block: of the matrices that published files of that kind code so
+  int64_t layers = 0;           // the first so many; 0: all
+  uint64_t seed = 1;
+};
+
 struct OpenOptions {
   std::string model;  // folder, or id in the Hugging Face cache
   DeviceOptions device;
@@ -30,6 +37,7 @@ struct OpenOptions {
   bool lock = false;          // keep the weights in memory
   std::string chat_template;  // file to use instead of the model's template
   std::string rope_scaling;   // JSON object that replaces the config's
+  std::optional<RandomWeights> random;
 };
 
 // What can be said of a model before a byte of its weights is read; config.json alone is enough.

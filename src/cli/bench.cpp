@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/grid.h"
 #include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/plot.h"
@@ -23,6 +25,10 @@ struct Options {
   OpenOptions open;
   MeasureOptions measure;
   std::string other, out, svg;
+  std::string shape, format = "bf16";
+  int64_t layers = 0;
+  bool random_weights = false;
+  GridOptions grid;
   bool json = false;
 };
 
@@ -105,7 +111,46 @@ void compare(const std::string& before_file, const std::string& after_file) {
   fmt::print("{}\n", before["hash"] == after["hash"] ? "the same greedy tokens" : "greedy tokens changed");
 }
 
+// `name` as a path, else the folder of that name beside the program: in its source tree or where it is installed.
+std::filesystem::path find_shape(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path places[] = {name, fs::path("bench/shapes") / name, program.parent_path() / "bench/shapes" / name,
+                             program.parent_path() / "share/braid/shapes" / name};
+  for (const fs::path& place : places)
+    if (fs::exists(place / "config.json", ignored)) return place;
+  fail("--shape {}: neither a folder with a config.json nor the name of one under bench/shapes", name);
+}
+
+// The grid of a shape with random weights, or of a model.
+void bench_grid(Options options) {
+  if (!options.shape.empty()) {
+    if (!options.open.model.empty()) fail(ErrorKind::Usage, "--shape takes the place of MODEL");
+    options.open.model = find_shape(options.shape).string();
+    options.random_weights = true;
+  }
+  if (options.random_weights) options.open.random = {.format = options.format, .layers = options.layers};
+  options.open.context = 1;  // each cell takes the state it needs
+  const OpenModel model = open_model(options.open);
+  if (!options.measure.contexts.empty()) options.grid.contexts = options.measure.contexts;
+  Json result = {{"braid", std::string(version())},
+                 {"commit", std::string(commit())},
+                 {"date", today()},
+                 {"model", model.folder.filename().string()},
+                 {"subject", subject(options, model)}};
+  result["subject"]["layers"] = model.spec.layers;
+  result.update(measure_grid(model, options.grid));
+  if (options.json)
+    fmt::print("{}\n", result.dump(1));
+  else
+    print_grid(result);
+  if (!options.out.empty()) write_file(options.out, result.dump(1) + "\n");
+}
+
 void bench(const Options& options) {
+  if (!options.shape.empty() || options.random_weights) return bench_grid(options);
+  if (options.open.model.empty()) fail(ErrorKind::Usage, "MODEL or --shape is required");
   if (!options.other.empty()) return compare(options.open.model, options.other);
   const OpenModel model = open_model(options.open);
   Json result = {{"braid", std::string(version())},
@@ -128,6 +173,7 @@ void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bench", "speed at growing context, with the share of the hardware's limit");
   add_model_options(*command, options->open);
+  command->get_option("MODEL")->required(false);
   command->add_option("OTHER", options->other, "compare two results: braid bench BEFORE.json AFTER.json");
   command->add_option("--prefill", options->measure.prefill, "tokens read at once")
       ->check(CLI::Range(1, 1 << 24))
@@ -144,6 +190,23 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--out", options->out, "write the result as JSON to this file");
   command->add_option("--svg", options->svg, "plot decode speed over context to this file");
+  command->add_option("--shape", options->shape,
+                      "random weights of a published shape: a folder with a config.json, or a name under bench/shapes");
+  command->add_flag("--random-weights", options->random_weights, "random weights in place of MODEL's");
+  command->add_option("--format", options->format, "of random weights: bf16, f32 or fp8_block")->capture_default_str();
+  command->add_option("--layers", options->layers, "random weights of the first so many layers; 0: all")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  const auto list = [&](const char* flag, std::vector<int64_t>& values, const char* text) {
+    command->add_option(flag, values, text)
+        ->delimiter(',')
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+        ->allow_extra_args(false)
+        ->capture_default_str();
+  };
+  list("--batches", options->grid.batches, "decode so many sequences at once, with random weights");
+  list("--prompts", options->grid.prompts, "read prompts of these lengths, with random weights");
+  command->add_flag("--profile", options->grid.profile, "time by kind of op, with random weights");
   add_json_option(*command, options->json);
   command->callback([options] { bench(*options); });
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "cli/hash.h"
 #include "engine/sampler.h"
 #include "engine/step_runner.h"
 #include "engine/transfer.h"
@@ -19,18 +20,6 @@ namespace braid::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// FNV-1a, 64 bits.
-class Hash {
- public:
-  void add(std::span<const std::byte> bytes) {
-    for (const std::byte byte : bytes) value_ = (value_ ^ static_cast<uint64_t>(byte)) * 0x100000001B3;
-  }
-  std::string text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  uint64_t value_ = 0xCBF29CE484222325;
-};
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);

@@ -106,6 +106,8 @@ class CudaExecutor final : public Executor {
     staging_.get(to, from.data);
   }
 
+  bool pack_copies() const override { return true; }
+
   // The segments keep pointing at the host's bytes; kernels read the packing alone.
   Weight pack(Weight plain) override {
     auto packed = std::make_unique<Packed>();

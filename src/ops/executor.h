@@ -80,6 +80,8 @@ class Executor {
   // behind the segments must stay where they are while the weight lives. An Input error when the format has no kernel
   // here.
   virtual Weight pack(Weight plain) = 0;
+  // Whether `pack` copies all it needs, so that the bytes behind the segments may go or change afterwards.
+  virtual bool pack_copies() const { return false; }
   // Takes about a second. `footprint` bytes are read over and over, as the steps of a small model do with its weights.
   virtual Limits measure_limits(size_t footprint) {
     (void)footprint;

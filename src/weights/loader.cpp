@@ -163,7 +163,7 @@ WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoin
   for (const PlannedMatrix& planned : plan.matrices()) {
     OwnedWeight owned = loader.load(planned);
     table.matrices_.push_back(with_context(planned.name, [&] { return executor.pack(std::move(owned.weight)); }));
-    if (!owned.codes.empty()) table.owned_.push_back(std::move(owned));
+    if (!owned.codes.empty() && !executor.pack_copies()) table.owned_.push_back(std::move(owned));
     progress.advance(static_cast<uint64_t>(planned.bytes()));
   }
   table.scales_ = loader.take_scales();

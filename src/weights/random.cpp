@@ -3,6 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -101,6 +105,42 @@ OwnedWeight random_matrix(const PlannedMatrix& planned, uint64_t seed, size_t in
   return owned;
 }
 
+// Large matrices for an executor that copies what it packs: they repeat one drawn block of their format and columns,
+// which saves the host's memory and time.
+class Repeating {
+ public:
+  static constexpr int64_t kLarge = int64_t{4} << 20;  // bytes of a matrix that repeats, and about of the block
+
+  explicit Repeating(uint64_t seed) : seed_(seed) {}
+
+  Weight make(const PlannedMatrix& planned) {
+    const WeightSegment& block = block_of(planned.format, planned.columns);
+    Weight weight{.format = planned.format, .count = planned.count, .rows = planned.rows, .columns = planned.columns};
+    for (const Piece& piece : planned.pieces)
+      for (int64_t row = 0; row < piece.rows; row += block.rows) {
+        WeightSegment& segment = weight.segments.emplace_back(block);
+        segment.rows = std::min(block.rows, piece.rows - row);
+      }
+    return weight;
+  }
+
+ private:
+  const WeightSegment& block_of(const Format& format, int64_t columns) {
+    const auto [entry, absent] = blocks_.try_emplace({name_of(format), columns});
+    if (absent) {
+      const int64_t unit = std::lcm(row_alignment(format), int64_t{128});
+      const int64_t rows = std::max<int64_t>(kLarge / row_bytes(format, columns) / unit, 1) * unit;
+      PlannedMatrix planned{.rows = rows, .columns = columns, .format = format};
+      planned.pieces.push_back({.rows = rows});
+      entry->second = random_matrix(planned, seed_, blocks_.size());
+    }
+    return entry->second.weight.segments.front();
+  }
+
+  uint64_t seed_;
+  std::map<std::pair<std::string, int64_t>, OwnedWeight> blocks_;
+};
+
 // Norms: 1 +- 0.1. Filters (two dimensions or more): deviation taps^-1/2. Everything else: +- 0.1.
 std::vector<float> random_vector(const PlannedVector& planned, uint64_t seed, size_t index) {
   if (!planned.constant.empty()) return planned.constant;
@@ -122,11 +162,17 @@ WeightTable random_weights(const WeightPlan& plan, Executor& executor, uint64_t 
   table.vectors_ = upload_vectors(
       plan, executor, [&](const PlannedVector& planned, size_t index) { return random_vector(planned, seed, index); },
       table.memory_);
+  Repeating repeating(seed);
   for (size_t i = 0; i < plan.matrices().size(); ++i) {
     const PlannedMatrix& planned = plan.matrices()[i];
-    OwnedWeight owned = random_matrix(planned, seed, i);
+    const bool repeats = executor.pack_copies() && planned.bytes() > Repeating::kLarge;
+    OwnedWeight owned;
+    if (repeats)
+      owned.weight = repeating.make(planned);
+    else
+      owned = random_matrix(planned, seed, i);
     table.matrices_.push_back(with_context(planned.name, [&] { return executor.pack(std::move(owned.weight)); }));
-    table.owned_.push_back(std::move(owned));
+    if (!executor.pack_copies()) table.owned_.push_back(std::move(owned));
     progress.advance(static_cast<uint64_t>(planned.bytes()));
   }
   table.bytes_ = plan.bytes();

@@ -43,7 +43,8 @@ class WeightTable {
 WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoint> checkpoint, Executor& executor);
 
 // Random weights of the planned shapes and formats, the same for the same seed: matrices with entries of deviation
-// columns^-1/2, vectors near what trained ones are (norms near 1, everything else small). For tests and benchmarks.
+// columns^-1/2, vectors near what trained ones are (norms near 1, everything else small). Matrices of more than 4 MiB
+// repeat numbers where packing copies. For tests and benchmarks.
 WeightTable random_weights(const WeightPlan& plan, Executor& executor, uint64_t seed);
 
 }  // namespace braid

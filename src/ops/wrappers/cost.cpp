@@ -2,6 +2,7 @@
 #include "ops/wrappers/cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace braid {
 
@@ -23,7 +24,9 @@ struct Bytes {
     total += share(*weight, rows, weight->count * weight->rows);
   }
   void chosen(std::string_view, const Weight* weight, const Tensor& experts) {
-    total += share(*weight, experts.elements(), weight->count);
+    // Of `count` experts, rows that choose evenly leave out each with (1 - k / count)^rows.
+    const auto count = static_cast<double>(weight->count), k = static_cast<double>(experts.width());
+    total += static_cast<double>(weight->bytes()) * (1 - std::pow(1 - k / count, static_cast<double>(experts.rows())));
   }
   void rows(const Rows& rows) { total += of(rows.starts) + of(rows.positions) + of(rows.slots); }
   void cache(const PagedCache&, bool) {}

@@ -16,8 +16,8 @@ struct Cost {
   }
 };
 
-// Follows no address. Experts count as if every slot chose another one, at most all of them; attention as if every
-// sequence reached `rows.context`: both are exact for one sequence with one row, and upper estimates otherwise.
+// Follows no address. Experts count as many as are chosen on average where rows choose evenly; attention as if every
+// sequence reached `rows.context`: both are exact for one sequence with one row.
 Cost cost_of(const Op& op);
 
 }  // namespace braid

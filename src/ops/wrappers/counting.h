@@ -35,6 +35,7 @@ class CountingExecutor : public Executor {
   void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, Tensor from) override { inner_.download(to, from); }
   Weight pack(Weight plain) override { return inner_.pack(std::move(plain)); }
+  bool pack_copies() const override { return inner_.pack_copies(); }
 
   // By op name; `clear` starts again.
   const std::map<std::string_view, Entry>& totals() const { return totals_; }

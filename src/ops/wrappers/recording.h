@@ -40,6 +40,7 @@ class RecordingExecutor : public Executor {
   void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, Tensor from) override { inner_.download(to, from); }
   Weight pack(Weight plain) override { return inner_.pack(std::move(plain)); }
+  bool pack_copies() const override { return inner_.pack_copies(); }
 
   int64_t recorded() const { return recorded_; }
   int64_t replayed() const { return replayed_; }

@@ -1,0 +1,29 @@
+// Timing a model over a grid: decode steps by batch and context, prompts by length.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/model.h"
+#include "base/json.h"
+
+namespace braid::cli {
+
+struct GridOptions {
+  std::vector<int64_t> batches{1, 8, 32, 128};
+  std::vector<int64_t> contexts{1024, 32768, 131072};
+  std::vector<int64_t> prompts{512, 2048, 8192, 32768};
+  int64_t chunk = 8192;  // rows of a prompt in one step
+  int steps = 20;        // medians of so many decode steps
+  bool profile = false;  // time by kind of op, in one more step of each cell
+};
+
+// {"limits": {"copy_gb_per_s", "gflop_per_s"}, "cells": [{"kind": "decode" or "prefill", "batch", "context", "fits",
+// "tokens_per_s", "ms", "gb", "gflop", "bound", "share", "hash", "profile": [{"op", "ops", "ms"}]}]}. A decode cell's
+// caches are filled with zeros, since time does not depend on them; a cell that does not fit has no times.
+Json measure_grid(const OpenModel& model, const GridOptions& options);
+void print_grid(const Json& result);
+
+}  // namespace braid::cli
