@@ -5,11 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace braid {
+#include "text/dialects/dialect.h"
 
-struct ReasoningMarks {
-  std::string open = "<think>", close = "</think>";
-};
+namespace braid {
 
 // Whether a rendered prompt leaves the model inside its thoughts.
 bool ends_in_reasoning(std::string_view prompt, const ReasoningMarks& marks);
