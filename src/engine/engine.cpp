@@ -65,6 +65,8 @@ RequestId Engine::submit(Request request) {
   check_request(request, model_.spec.vocabulary);
   if (std::ssize(request.tokens) > options_.context)
     fail("the prompt has {} tokens, the context holds {}", request.tokens.size(), options_.context);
+  if (options_.max_waiting && std::cmp_greater_equal(load().waiting, *options_.max_waiting))
+    fail(ErrorKind::Resource, "{} requests wait already", *options_.max_waiting);
   const RequestId id = ++last_id_;
   const auto random = philox({static_cast<uint32_t>(id), static_cast<uint32_t>(id >> 32), 0, 0}, seed_);
   auto sequence = std::make_unique<Sequence>();
@@ -222,7 +224,8 @@ std::vector<Drawn> Engine::draw(const Pass& pass, const std::vector<Sequence*>& 
   std::vector<DrawRow> rows;
   std::vector<std::vector<TokenEntry>> entries(pass.built.heads.size());
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Sequence& sequence = *chosen[pass.built.heads[i].index];
+    Sequence& sequence = *chosen[pass.built.heads[i].index];
+    constrain(sequence);
     const Sampling& sampling = sequence.request.sampling;
     std::span<const int32_t> banned;
     if (sequence.answered() < sequence.request.min_tokens) banned = sequence.stop_tokens;
@@ -235,13 +238,37 @@ std::vector<Drawn> Engine::draw(const Pass& pass, const std::vector<Sequence*>& 
                             .position = sequence.tokens.size()},
                     .penalties = sampling.penalties,
                     .entries = entries[i],
+                    .allowed = sequence.allowed,
                     .logprobs = sequence.request.logprobs});
   }
   return sampler_.draw(pass.outputs.logits, rows);
 }
 
+// Asks the sequence's constraint what the next draw may give.
+void Engine::constrain(Sequence& sequence) {
+  TokenConstraint* constraint = sequence.request.constraint.get();
+  sequence.allowed.clear();
+  if (constraint == nullptr) return;
+  try {
+    sequence.complete = constraint->finished();
+    if (sequence.complete) return;
+    sequence.allowed = sampler_.allowed();
+    if (!constraint->narrow(sequence.allowed)) return sequence.allowed.clear();
+    if (!constraint->may_end()) return;
+    for (const int32_t token : sequence.stop_tokens) {
+      const auto word = static_cast<size_t>(token / 32);
+      sequence.allowed[word] |= sampler_.allowed()[word] & static_cast<int32_t>(1u << (token % 32));
+    }
+  } catch (const std::exception& error) {
+    sequence.allowed.clear();
+    sequence.fault = error.what();
+  }
+}
+
 // A token of the answer was drawn.
 void Engine::take(Sequence& sequence, const Drawn& drawn) {
+  if (!sequence.fault.empty()) return finish(sequence, FinishReason::Error, {.error = sequence.fault});
+  if (sequence.complete) return finish(sequence, FinishReason::Stop);
   if (drawn.token < 0)
     return finish(sequence, FinishReason::Error, {.error = "no token can be drawn: every logit is masked or NaN"});
   sequence.tokens.push_back(drawn.token);
@@ -249,9 +276,17 @@ void Engine::take(Sequence& sequence, const Drawn& drawn) {
   Event event{.token = drawn.token, .logprob = drawn.logprob, .top = drawn.top};
   if (std::ranges::binary_search(sequence.stop_tokens, drawn.token))
     return finish(sequence, FinishReason::Stop, std::move(event));
+  if (TokenConstraint* constraint = sequence.request.constraint.get()) {
+    try {
+      constraint->accept(drawn.token);
+      sequence.complete = constraint->finished();
+    } catch (const std::exception& error) {
+      return finish(sequence, FinishReason::Error, {.error = error.what()});
+    }
+  }
   const Verdict verdict = deliver(sequence, std::move(event));
   if (sequence.finished) return;
-  if (verdict == Verdict::Stop) return finish(sequence, FinishReason::Stop);
+  if (verdict == Verdict::Stop || sequence.complete) return finish(sequence, FinishReason::Stop);
   if (sequence.answered() == sequence.request.max_tokens) return finish(sequence, FinishReason::Length);
   // The last position is computed once its token is known, so an answer may reach one token beyond it.
   if (std::ssize(sequence.tokens) > options_.context) finish(sequence, FinishReason::Context);

@@ -18,13 +18,14 @@
 namespace braid {
 
 struct EngineOptions {
-  int64_t context = 4096;           // tokens of one sequence, prompt and answer
-  SchedulerLimits steps;            // with the number of sequences that run at once
-  StatePool::Limits state;          // from plan_state; no slots: enough for `steps.sequences` full contexts
-  TokenSet allowed;                 // tokens that the tokenizer has; none: all
-  std::vector<int32_t> end_tokens;  // end an answer, unless it ignores them
-  std::optional<uint64_t> seed;     // of the seeds of requests that bring none; absent: from the system
-  bool poison = false;              // free memory holds NaN: for tests
+  int64_t context = 4096;              // tokens of one sequence, prompt and answer
+  SchedulerLimits steps;               // with the number of sequences that run at once
+  StatePool::Limits state;             // from plan_state; no slots: enough for `steps.sequences` full contexts
+  TokenSet allowed;                    // tokens that the tokenizer has; none: all
+  std::vector<int32_t> end_tokens;     // end an answer, unless it ignores them
+  std::optional<uint64_t> seed;        // of the seeds of requests that bring none; absent: from the system
+  std::optional<int64_t> max_waiting;  // requests that wait for a place; absent: any number
+  bool poison = false;                 // free memory holds NaN: for tests
 };
 
 // Not thread-safe: whoever calls `step` is the engine's thread, and callbacks run on it. A server puts submissions and
@@ -36,7 +37,8 @@ class Engine {
   // A Resource error when state or step memory cannot be had.
   Engine(const LoadedModel& model, EngineOptions options);
 
-  // An Input error in one line when the request cannot be served; else its events follow in later steps.
+  // An Input error in one line when the request cannot be served, a Resource error when max_waiting requests wait
+  // already; else its events follow in later steps.
   RequestId submit(Request request);
   // The request ends with FinishReason::Cancelled in the next step. Unknown and finished ones are left alone.
   void cancel(RequestId id);
@@ -67,6 +69,7 @@ class Engine {
   void start(Sequence& sequence);
   void compute(const Decision& decision);
   std::vector<Drawn> draw(const Pass& pass, const std::vector<Sequence*>& chosen);
+  void constrain(Sequence& sequence);
   void take(Sequence& sequence, const Drawn& drawn);
   // A callback that fails ends the request.
   Verdict deliver(Sequence& sequence, Event event);

@@ -47,6 +47,9 @@ void check_request(const Request& request, int64_t vocabulary) {
   if (request.min_tokens < 0) fail("min_tokens: expected at least 0, found {}", request.min_tokens);
   if (request.logprobs < 0 || request.logprobs > kMaxLogprobs)
     fail("logprobs: expected 0 to {}, found {}", kMaxLogprobs, request.logprobs);
+  const int32_t of_prompt = request.prompt_logprobs.value_or(0);
+  if (of_prompt < 0 || of_prompt > kMaxLogprobs)
+    fail("prompt_logprobs: expected 0 to {}, found {}", kMaxLogprobs, of_prompt);
 }
 
 std::string_view name_of(FinishReason reason) {
@@ -61,6 +64,22 @@ std::string_view name_of(FinishReason reason) {
       return "cancelled";
     case FinishReason::Error:
       return "error";
+  }
+  return "";
+}
+
+std::string_view name_of(CacheLimit limit) {
+  switch (limit) {
+    case CacheLimit::None:
+      return "none";
+    case CacheLimit::Off:
+      return "off";
+    case CacheLimit::Logprobs:
+      return "logprobs";
+    case CacheLimit::Unknown:
+      return "unknown";
+    case CacheLimit::Dropped:
+      return "dropped";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "ops/sampling.h"
+#include "text/constraint.h"
 
 namespace braid {
 
@@ -36,6 +38,33 @@ struct TokenLogprob {
   bool operator==(const TokenLogprob&) const = default;
 };
 
+// Why not more of a prompt came from the cache.
+enum class CacheLimit : uint8_t {
+  None,      // all but what has to be computed for the first token was there
+  Off,       // the request or the engine does not use the cache
+  Logprobs,  // log-probabilities of the prompt need its rows
+  Unknown,   // what follows was not computed before, or is another text
+  Dropped,   // it was known, and its state is no longer held, or was not kept there
+};
+std::string_view name_of(CacheLimit limit);  // "none", "off", "logprobs", "unknown", "dropped"
+
+// What a request cost so far.
+struct Usage {
+  int64_t prompt = 0, answered = 0;  // tokens; the one that ended the answer counts as answered
+  int64_t cached = 0;                // of the prompt, taken from the cache
+  int64_t known = 0;                 // of the prompt, that some earlier request began with; at least `cached`
+  int64_t computed = 0;              // rows, with those that a preemption made the engine compute again
+  CacheLimit limit = CacheLimit::None;
+  int32_t preemptions = 0;
+  double queued_seconds = 0, prefill_seconds = 0, decode_seconds = 0;  // until it began, to the first token, after it
+};
+
+// A token of the prompt, given those before it.
+struct PromptLogprob {
+  float logprob = 0.0f;
+  std::vector<TokenLogprob> top;
+};
+
 // Every request gets events without `finish`, one for each token of the answer, and then exactly one with it. The last
 // one carries the stop token that ended the answer, or token -1 where something else did.
 struct Event {
@@ -44,7 +73,10 @@ struct Event {
   float logprob = 0.0f;
   std::vector<TokenLogprob> top;  // the likeliest tokens, descending, as many as the request asked for
   std::optional<FinishReason> finish;
-  std::string error;  // one line, where finish is Error
+  std::string error;           // one line, where finish is Error
+  std::optional<Usage> usage;  // with the first token, and with `finish`
+  // Of prompt tokens [1, prompt), with the first event, where the request asked for them.
+  std::vector<PromptLogprob> prompt_logprobs;
 };
 
 enum class Verdict : uint8_t { Continue, Stop };
@@ -66,6 +98,14 @@ struct Request {
   int32_t logprobs = 0;               // how many of the likeliest tokens each event names, at most kMaxLogprobs
   bool keep = false;                  // state stays when it ends by Stop, Length or Context, until `forget` or need
   std::optional<Resume> resume;
+  std::optional<int32_t> prompt_logprobs;       // likeliest tokens named beside each token of the prompt
+  std::shared_ptr<TokenConstraint> constraint;  // what may be drawn; null: everything
+  int32_t priority = 0;                         // lower ones are served first
+  // Lengths of the prompt where another one is likely to part from it: behind the system and tools part, and behind the
+  // last token that the next turn renders alike. State is kept there. Any order; those outside of the prompt mean
+  // nothing.
+  std::vector<int64_t> borders;
+  bool use_cache = true;  // begins with what earlier requests left, and leaves its own state to later ones
   // Called on the engine's thread. Stop ends the answer with FinishReason::Stop (stop strings, a full buffer); the
   // verdict on the last event means nothing. It may submit and cancel; an exception ends its own request alone.
   std::function<Verdict(const Event&)> on_event;

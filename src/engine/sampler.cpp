@@ -35,9 +35,12 @@ std::vector<Drawn> read_results(std::span<const std::byte> bytes, std::span<cons
 }  // namespace
 
 Sampler::Sampler(Executor& executor, int64_t vocabulary, int32_t rows, TokenSet allowed)
-    : executor_(&executor), rows_(rows) {
+    : executor_(&executor), rows_(rows), restricted_(!allowed.empty()), allowed_(std::move(allowed)) {
+  const auto words = static_cast<size_t>((vocabulary + 31) / 32);
+  allowed_.resize(words, restricted_ ? 0 : -1);
+  if (!restricted_ && vocabulary % 32 != 0) allowed_.back() = static_cast<int32_t>((1u << (vocabulary % 32)) - 1);
   const auto lay_out = [&](Scratch scratch) {
-    if (!allowed.empty()) mask_ = scratch.allocate(DType::I32, {1, (vocabulary + 31) / 32});
+    if (restricted_) mask_ = scratch.allocate(DType::I32, {1, (vocabulary + 31) / 32});
     params_ = scratch.allocate(DType::U8, {rows, sizeof(SampleRow)});
     starts_ = scratch.allocate(DType::I32, {rows + 1});
     penalties_ = scratch.allocate(DType::F32, {rows, 3});
@@ -46,10 +49,7 @@ Sampler::Sampler(Executor& executor, int64_t vocabulary, int32_t rows, TokenSet 
   };
   arrays_ = executor.allocate(lay_out({}));
   lay_out({arrays_.data(), arrays_.bytes()});
-  if (mask_) {
-    allowed.resize(static_cast<size_t>(mask_.width()));
-    executor.upload(mask_, std::as_bytes(std::span(allowed)));
-  }
+  if (restricted_) executor.upload(mask_, std::as_bytes(std::span(allowed_)));
 }
 
 void Sampler::penalise(Tensor logits, std::span<const DrawRow> rows) {
@@ -79,6 +79,26 @@ void Sampler::penalise(Tensor logits, std::span<const DrawRow> rows) {
   executor_->submit(op);
 }
 
+// One set for all rows, or, where a row brings its own, one for each.
+void Sampler::mask(Tensor logits, std::span<const DrawRow> rows) {
+  if (std::ranges::all_of(rows, [](const DrawRow& row) { return row.allowed.empty(); })) {
+    if (restricted_) executor_->submit(MaskTokens{.logits = logits, .mask = mask_});
+    return;
+  }
+  const size_t words = allowed_.size();
+  if (row_masks_.bytes() == 0) row_masks_ = executor_->allocate(static_cast<size_t>(rows_) * words * sizeof(int32_t));
+  std::vector<int32_t> sets;
+  sets.reserve(rows.size() * words);
+  for (const DrawRow& row : rows) {
+    CHECK(row.allowed.empty() || row.allowed.size() == words, "{} words of {}", row.allowed.size(), words);
+    const std::span<const int32_t> set = row.allowed.empty() ? std::span<const int32_t>(allowed_) : row.allowed;
+    sets.insert(sets.end(), set.begin(), set.end());
+  }
+  const Tensor masks(row_masks_.data(), DType::I32, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(words)});
+  executor_->upload(masks, std::as_bytes(std::span(sets)));
+  executor_->submit(MaskTokens{.logits = logits, .mask = masks});
+}
+
 std::vector<Drawn> Sampler::draw(Tensor logits, std::span<const DrawRow> rows) {
   const auto count = static_cast<int64_t>(rows.size());
   CHECK(count > 0 && count <= rows_ && logits.rows() == count, "{} rows of {}, {}", count, rows_, logits.describe());
@@ -91,7 +111,7 @@ std::vector<Drawn> Sampler::draw(Tensor logits, std::span<const DrawRow> rows) {
   CHECK(wanted <= kMaxLogprobs, "logprobs={}", wanted);
   wanted = std::min(wanted, logits.width());
   penalise(logits, rows);
-  if (mask_) executor_->submit(MaskTokens{.logits = logits, .mask = mask_});
+  mask(logits, rows);
 
   // All results lie together, so that one download brings them.
   std::byte* at = results_.data;

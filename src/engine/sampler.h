@@ -17,6 +17,7 @@ struct DrawRow {
   SampleRow how;
   Penalties penalties;
   std::span<const TokenEntry> entries;  // empty: no logit of this row changes
+  std::span<const int32_t> allowed;     // a TokenSet of this row's own, within the sampler's; empty: the sampler's
   int32_t logprobs = 0;                 // at most kMaxLogprobs
 };
 
@@ -36,13 +37,18 @@ class Sampler {
   Sampler(Executor& executor, int64_t vocabulary, int32_t rows, TokenSet allowed);
   // Draws a token from each row of logits, f32 [rows.size(), vocabulary], which are changed on the way.
   std::vector<Drawn> draw(Tensor logits, std::span<const DrawRow> rows);
+  // Words of a set over the whole vocabulary: what may be drawn where a row has no set of its own.
+  const TokenSet& allowed() const { return allowed_; }
 
  private:
   void penalise(Tensor logits, std::span<const DrawRow> rows);
+  void mask(Tensor logits, std::span<const DrawRow> rows);
 
   Executor* executor_;
   int32_t rows_;
-  Memory arrays_, entry_memory_;
+  bool restricted_;  // the tokenizer lacks tokens of the vocabulary
+  TokenSet allowed_;
+  Memory arrays_, entry_memory_, row_masks_;  // row_masks_: allocated when a row first brings a set
   Tensor mask_, params_, starts_, penalties_, results_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Sequence {
   int64_t prompt = 0;  // how many of them were asked
   SequenceState state;
   bool cancelled = false, finished = false;
+  std::vector<int32_t> allowed;  // what the next draw may give, where the constraint narrows it
+  // What the constraint says of the next draw: the answer is over, or what went wrong.
+  bool complete = false;
+  std::string fault;
 
   bool running() const { return state.slot >= 0; }
   int64_t answered() const { return std::ssize(tokens) - prompt; }
