@@ -42,6 +42,12 @@ TEST(Linear, ExactOnesAreHeldToUnroundedOperands) {
         op.exact = true;
         return op;
       });
+  for (const int64_t tokens : {2, 9, 256, 257, 300})
+    hold([&](Case& c) -> Op {
+      Linear op{.x = c.numbers({tokens, 320}), .exact = true};
+      op.targets[0] = {c.poison(DType::F32, {tokens, 70}), c.weight(Dense{DType::BF16}, 70, 320)};
+      return op;
+    });
 }
 
 TEST(Linear, TakesSeveralTargetsOfMixedFormats) {

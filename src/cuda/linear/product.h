@@ -32,6 +32,8 @@ struct Product {
 
 // Any shape and type.
 void multiply_plain(Context& context, const Product& product);
+// x f32 with rows at 16 bytes, columns a multiple of 16, weights bf16, no groups, not gated.
+void multiply_exact(Context& context, const Product& product);
 // x with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
 void multiply_thin(Context& context, const Product& product);
 // x bf16 with rows at 16 bytes, no groups; needs the matrix library.

@@ -37,5 +37,14 @@ TEST(ChooseProduct, OddShapesAndExactOperandsArePlain) {
   EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
 }
 
+TEST(ChooseProduct, SimpleProductsOfRowsAsTheyAreHaveTheirKernel) {
+  ProductExtents gates{.tokens = 3, .rows = 48, .columns = 5120, .bf16 = true};
+  gates.aligned = gates.exact = gates.simple = true;
+  EXPECT_EQ(choose_product(gates), ProductKernel::Exact);
+  ProductExtents grouped = gates, odd = gates;
+  grouped.simple = false, odd.columns = 5121;
+  for (const ProductExtents& e : {grouped, odd}) EXPECT_EQ(choose_product(e), ProductKernel::Plain);
+}
+
 }  // namespace
 }  // namespace braid::cuda
