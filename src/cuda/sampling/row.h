@@ -27,13 +27,31 @@ struct LogitRow {
 
   __device__ float at(int32_t i) const { return isnan(logits[i]) ? -INFINITY : logits[i]; }
 
+  // Calls visit(index, logit) for every entry, each on one thread, in ascending order on each; several quads of entries
+  // are asked for before the first is used.
+  template <typename Visit>
+  __device__ void each(Visit&& visit) const {
+    const int32_t skipped = static_cast<int32_t>((16 - reinterpret_cast<uintptr_t>(logits) % 16) % 16 / 4);
+    const int32_t head = min(count, skipped), quads = (count - head) / 4, tail = head + 4 * quads;
+    const auto* from = reinterpret_cast<const float4*>(logits + head);
+    const auto take = [&](int32_t i, float logit) { visit(i, isnan(logit) ? -INFINITY : logit); };
+    if (threadIdx.x < static_cast<unsigned>(head)) take(threadIdx.x, logits[threadIdx.x]);
+#pragma unroll 4
+    for (int32_t q = threadIdx.x; q < quads; q += blockDim.x) {
+      const float4 four = from[q];
+      const int32_t i = head + 4 * q;
+      take(i, four.x), take(i + 1, four.y), take(i + 2, four.z), take(i + 3, four.w);
+    }
+    for (int32_t i = tail + threadIdx.x; i < count; i += blockDim.x) take(i, logits[i]);
+  }
+
   // The first entry above -infinity that comes after `last`; INT32_MAX where there is none. Every thread gets it.
   __device__ Entry next(const Entry& last, Entry* scratch) const {
     Entry best;
-    for (int32_t i = threadIdx.x; i < count; i += blockDim.x) {
-      const Entry it{at(i), i};
+    each([&](int32_t i, float logit) {
+      const Entry it{logit, i};
       if (it.logit > -INFINITY && before(last, it) && before(it, best)) best = it;
-    }
+    });
     for (int offset = 16; offset > 0; offset /= 2) {
       const Entry other{__shfl_xor_sync(kAllLanes, best.logit, offset), __shfl_xor_sync(kAllLanes, best.index, offset)};
       if (before(other, best)) best = other;
@@ -49,7 +67,7 @@ struct LogitRow {
   // log of the sum of exp(logit - largest).
   __device__ double log_sum(float largest, double* scratch) const {
     double sum = 0;
-    for (int32_t i = threadIdx.x; i < count; i += blockDim.x) sum += static_cast<double>(expf(at(i) - largest));
+    each([&](int32_t, float logit) { sum += static_cast<double>(expf(logit - largest)); });
     return log(sum_of_block(sum, scratch));
   }
 };
