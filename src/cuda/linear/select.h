@@ -23,9 +23,9 @@ constexpr int64_t kThinTokens = 32;
 // Most rows of x that the exact kernel takes a few at a time.
 constexpr int64_t kExactFewTokens = 256;
 
-// Plain takes everything, slowly. Exact leaves x as it is. Thin reads each weight once for up to 32 rows; more rows mean several passes. Wide
-// multiplies in bf16 with the library, FP8 decoded first, which moves five times the bytes and so pays from 128 rows
-// on.
+// Plain takes everything, slowly. Exact leaves x as it is. Thin reads each weight once for up to 32 rows; more rows
+// mean several passes. Wide multiplies in bf16 with the library, FP8 decoded first, which moves five times the bytes
+// and so pays from 128 rows on.
 inline ProductKernel choose_product(const ProductExtents& e) {
   const bool usable_x = e.x_bf16 || !e.exact;
   if (!usable_x && e.bf16 && e.simple && e.aligned && e.columns % 16 == 0) return ProductKernel::Exact;
