@@ -27,7 +27,7 @@ class Letters : public TokenConstraint {
   }
   bool may_end() const override { return std::ssize(accepted) >= least_; }
   bool finished() const override { return std::ssize(accepted) >= most_; }
-  void accept(int32_t token) override { accepted.push_back(token); }
+  void advance(int32_t token) override { accepted.push_back(token); }
   void rollback(int64_t tokens) override { accepted.resize(accepted.size() - static_cast<size_t>(tokens)); }
   std::vector<int32_t> accepted;
   int64_t fail_at = -1;

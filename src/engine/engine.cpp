@@ -278,7 +278,7 @@ void Engine::take(Sequence& sequence, const Drawn& drawn) {
     return finish(sequence, FinishReason::Stop, std::move(event));
   if (TokenConstraint* constraint = sequence.request.constraint.get()) {
     try {
-      constraint->accept(drawn.token);
+      constraint->advance(drawn.token);
       sequence.complete = constraint->finished();
     } catch (const std::exception& error) {
       return finish(sequence, FinishReason::Error, {.error = error.what()});
