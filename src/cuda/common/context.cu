@@ -17,6 +17,9 @@ constexpr size_t kSmallestBlock = size_t{32} << 20;
 Context::Context(int device, bool fast) : fast_(fast) {
   check(cudaSetDevice(device), "choosing the device");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "asking for its size");
+  int generation = 0;
+  check(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device), "asking for its generation");
+  overlaps_ = generation >= 9;
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
 }
 

@@ -27,6 +27,8 @@ class Context {
   // Products may round their operands to bf16.
   bool fast() const { return fast_; }
   int multiprocessors() const { return multiprocessors_; }
+  // A launch may begin before the one before it has ended.
+  bool overlaps() const { return overlaps_; }
 
   // Work memory of the op that is being launched, aligned to 256 bytes: what `take` gave is free again at `begin`.
   void begin();
@@ -48,6 +50,7 @@ class Context {
   cudaStream_t stream_ = nullptr;
   bool fast_;
   int multiprocessors_ = 0;
+  bool overlaps_ = false;
   struct Block {
     std::byte* data = nullptr;
     size_t bytes = 0;

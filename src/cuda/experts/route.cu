@@ -1,8 +1,10 @@
-// Choosing experts: one warp a row takes the largest logit k times; bounded by launch latency.
+// Choosing experts: one warp a row takes the largest logit k times, from registers for up to 1,024 experts; bounded by
+// launch latency.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "cuda/common/reduce.h"
+#include "cuda/common/start.h"
 #include "cuda/common/view.h"
 #include "cuda/launch.h"
 
@@ -43,7 +45,65 @@ __device__ Best next_best(const float* logits, int32_t experts, const Best& last
   return best;
 }
 
+// Entries as whole numbers in the order of choice: the logit, then the lower index. 0: none.
+__device__ uint64_t key_of(float logit, int32_t index) {
+  const uint32_t bits = __float_as_uint((isnan(logit) ? -INFINITY : logit) + 0.0f);  // -0 equals 0
+  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t{ordered} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(index));
+}
+
+// A lane holds the entries lane, lane + 32, ... of a row, kEach of them.
+template <int kEach>
+struct Held {
+  uint64_t keys[kEach];
+
+  __device__ Held(const float* logits, int32_t experts) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int32_t i = static_cast<int32_t>(threadIdx.x) % 32 + 32 * e;
+      keys[e] = i < experts ? key_of(logits[i], i) : 0;
+    }
+  }
+  // Takes out the first in the order of choice.
+  __device__ int32_t take() {
+    uint64_t best = 0;
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) best = max(best, keys[e]);
+    for (int offset = 16; offset > 0; offset /= 2) best = max(best, __shfl_xor_sync(kAllLanes, best, offset));
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      if (keys[e] == best) keys[e] = 0;
+    return static_cast<int32_t>(0xFFFFFFFFu - static_cast<uint32_t>(best));
+  }
+};
+
+template <int kEach>
+__global__ void route_held_kernel(Arguments a) {
+  await_earlier();
+  const int64_t row = blockIdx.x * int64_t{kWarps} + threadIdx.x / 32;
+  if (row >= a.rows) return;
+  const int lane = threadIdx.x % 32;
+  const float* logits = a.logits + row * a.logits_stride;
+  Held<kEach> held(logits, a.experts);
+  float largest = 0, kept = 0, all = 0, own = 0;  // own: the share of choice number `lane`, where k is at most 32
+  int32_t* chosen = a.chosen + row * a.chosen_stride;
+  float* weights = a.weights + row * a.weights_stride;
+  for (int32_t i = 0; i < a.k; ++i) {
+    const int32_t index = held.take();
+    const float logit = logits[index];
+    if (i == 0) largest = isnan(logit) ? -INFINITY : logit;
+    const float share = expf(logit - largest);
+    kept += share;
+    if (lane == i) own = share, chosen[i] = index;
+  }
+  if (!a.normalise)
+    for (int32_t i = lane; i < a.experts; i += 32) all += expf(logits[i] - largest);
+  const float sum = a.normalise ? kept : sum_of_warp(all);
+  if (lane < a.k) weights[lane] = own / sum;
+}
+
 __global__ void route_kernel(Arguments a) {
+  await_earlier();
   const int64_t row = blockIdx.x * int64_t{kWarps} + threadIdx.x / 32;
   if (row >= a.rows) return;
   const int lane = threadIdx.x % 32;
@@ -81,7 +141,15 @@ void launch(Context& context, const Route& op) {
                             .experts = static_cast<int32_t>(op.logits.width()),
                             .k = static_cast<int32_t>(op.chosen.width()),
                             .normalise = op.normalise};
-  route_kernel<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), kWarps * 32, 0, context.stream()>>>(arguments);
+  const auto blocks = static_cast<unsigned>((rows + kWarps - 1) / kWarps);
+  void (*kernel)(Arguments) = route_held_kernel<32>;
+  if (arguments.k > 32 || arguments.experts > 1024)
+    kernel = route_kernel;
+  else if (arguments.experts <= 256)
+    kernel = route_held_kernel<8>;
+  else if (arguments.experts <= 512)
+    kernel = route_held_kernel<16>;
+  start(context, kernel, {.grid = blocks, .block = kWarps * 32}, arguments);
 }
 
 }  // namespace braid::cuda

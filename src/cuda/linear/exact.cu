@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cuda/common/reduce.h"
+#include "cuda/common/start.h"
 #include "cuda/linear/product.h"
 #include "cuda/linear/select.h"
 
@@ -42,6 +43,7 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(Product p) {
   __shared__ float parts[kWarps][kOutputs * kRows];
   const int64_t first = blockIdx.x * int64_t{kOutputs}, row = blockIdx.y * int64_t{kRows};
   float sums[kOutputs][kRows] = {};
+  await_earlier();
   for (int64_t k = threadIdx.x * kColumns; k < p.codes.columns; k += kThreads * kColumns) {
     Eight w[kOutputs];
 #pragma unroll
@@ -92,6 +94,7 @@ __global__ void __launch_bounds__(kTileThreads) tile_kernel(Product p) {
   const int own_row = static_cast<int>(threadIdx.x) / 16 * 4, own_output = static_cast<int>(threadIdx.x) % 16 * 4;
   const int64_t row = min(first_row + line, p.slots - 1), output = min(first_output + line, p.codes.rows - 1);
   float sums[4][4] = {};
+  await_earlier();
   Fetched fetched;
   fetched.load(p, row, output, column);
   int half = 0;
@@ -124,12 +127,14 @@ unsigned pieces(int64_t count, int64_t size) { return static_cast<unsigned>((cou
 }  // namespace
 
 void multiply_exact(Context& context, const Product& p) {
+  const unsigned outputs = pieces(p.codes.rows, 4);
   if (p.slots > kExactFewTokens)
-    tile_kernel<<<dim3(pieces(p.slots, kTile), pieces(p.codes.rows, kTile)), kTileThreads, 0, context.stream()>>>(p);
+    start(context, tile_kernel,
+          {.grid = dim3(pieces(p.slots, kTile), pieces(p.codes.rows, kTile)), .block = kTileThreads}, p);
   else if (p.slots == 1)
-    few_rows_kernel<1, 1><<<pieces(p.codes.rows, 1), kThreads, 0, context.stream()>>>(p);
+    start(context, few_rows_kernel<1, 1>, {.grid = static_cast<unsigned>(p.codes.rows), .block = kThreads}, p);
   else
-    few_rows_kernel<4, 8><<<dim3(pieces(p.codes.rows, 4), pieces(p.slots, 8)), kThreads, 0, context.stream()>>>(p);
+    start(context, few_rows_kernel<4, 8>, {.grid = dim3(outputs, pieces(p.slots, 8)), .block = kThreads}, p);
 }
 
 }  // namespace braid::cuda

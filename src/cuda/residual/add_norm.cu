@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/common/reduce.h"
+#include "cuda/common/start.h"
 #include "cuda/common/view.h"
 #include "cuda/launch.h"
 
@@ -19,6 +20,7 @@ struct Arguments {
 };
 
 __global__ void add_norm_kernel(Arguments a) {
+  await_earlier();
   __shared__ float scratch[32];
   const int64_t row = blockIdx.x, width = a.stream.shape[1], at = row * a.stream.stride[0];
   float squares = 0;
@@ -54,8 +56,13 @@ __global__ void __launch_bounds__(1024) add_norm_quads_kernel(Arguments a) {
 #pragma unroll
   for (int q = 0; q < kQuads; ++q) {
     const int i = static_cast<int>(threadIdx.x + q * blockDim.x);
-    values[q] = i < width ? quads(a.stream, row)[i] : float4{};
     weights[q] = i < width && a.weight.data != nullptr ? quads(a.weight, 0)[i] : float4{1, 1, 1, 1};
+  }
+  await_earlier();
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    const int i = static_cast<int>(threadIdx.x + q * blockDim.x);
+    values[q] = i < width ? quads(a.stream, row)[i] : float4{};
   }
   if (a.add.data != nullptr)
 #pragma unroll
@@ -105,13 +112,13 @@ void launch(Context& context, const AddNorm& op) {
     return static_cast<unsigned>(std::max<int64_t>((width / 4 + quads * 32 - 1) / (quads * 32) * 32, 32));
   };
   if (whole && width <= 4096)
-    add_norm_quads_kernel<1><<<rows, threads(1), 0, context.stream()>>>(arguments);
+    start(context, add_norm_quads_kernel<1>, {.grid = rows, .block = threads(1)}, arguments);
   else if (whole && width <= 8192)
-    add_norm_quads_kernel<2><<<rows, threads(2), 0, context.stream()>>>(arguments);
+    start(context, add_norm_quads_kernel<2>, {.grid = rows, .block = threads(2)}, arguments);
   else if (whole && width <= 16384)
-    add_norm_quads_kernel<4><<<rows, threads(4), 0, context.stream()>>>(arguments);
+    start(context, add_norm_quads_kernel<4>, {.grid = rows, .block = threads(4)}, arguments);
   else
-    add_norm_kernel<<<rows, kThreads, 0, context.stream()>>>(arguments);
+    start(context, add_norm_kernel, {.grid = rows, .block = kThreads}, arguments);
 }
 
 }  // namespace braid::cuda
