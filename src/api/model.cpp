@@ -21,7 +21,12 @@ bool has_weights(const std::filesystem::path& folder) {
 
 ModelOptions model_options(const OpenOptions& options) {
   if (options.rope_scaling.empty()) return {};
-  Json scaling = parse_json(options.rope_scaling, "--rope-scaling");
+  Json scaling;
+  try {
+    scaling = parse_json(options.rope_scaling, "--rope-scaling");
+  } catch (const Error& error) {
+    throw Error(ErrorKind::Usage, error.message());
+  }
   if (!scaling.is_object()) fail(ErrorKind::Usage, "--rope-scaling: expected a JSON object");
   return {.rope_scaling = std::move(scaling)};
 }
@@ -48,7 +53,7 @@ Json adapted(Json config, const RandomWeights& random) {
   return config;
 }
 
-double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+double gigabytes(auto bytes) { return static_cast<double>(bytes) / 1e9; }
 
 // The context to serve: what was asked for if it fits, else what fits.
 int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64_t weight_bytes) {
@@ -56,10 +61,13 @@ int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64
   const int64_t available = memory_info().available, sequences = options.sequences;
   const int64_t fixed = weight_bytes + sequences * state.per_sequence;
   const int64_t wanted = options.context > 0 ? options.context : spec.context;
-  if (wanted > spec.context)
-    log::warn("context {} is longer than the {} tokens the model was made for", wanted, spec.context);
-  const int64_t needed = fixed + sequences * wanted * state.per_token;
-  if (needed <= available) return wanted;
+  const double needed =
+      static_cast<double>(fixed) + static_cast<double>(sequences * wanted) * static_cast<double>(state.per_token);
+  if (needed <= static_cast<double>(available)) {
+    if (wanted > spec.context)
+      log::warn("context {} is longer than the {} tokens the model was made for", wanted, spec.context);
+    return wanted;
+  }
   const int64_t room = state.per_token == 0 ? 0 : (available - fixed) / (sequences * state.per_token);
   const std::string sums = fmt::format(
       "{:.2f} GB of weights + {} sequences x ({:.3f} GB + {} tokens x {} bytes) = {:.2f} GB, and {:.2f} GB are "
@@ -94,6 +102,7 @@ GenerationConfig read_generation(const std::filesystem::path& folder, const Json
 PlannedModel plan_model(const OpenOptions& options, DType cache_type) {
   const std::filesystem::path folder = find_model(options.model);
   Json config = read_json(folder / "config.json");
+  parse_end_tokens(config, (folder / "config.json").string());  // its faults are the config's: found by describe too
   std::shared_ptr<const Checkpoint> checkpoint;
   if (options.random)
     config = adapted(std::move(config), *options.random);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/answer.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 
@@ -16,18 +17,22 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::pair<int32_t, float> parse_bias(const std::string& text, int64_t vocabulary) {
+  const auto refuse = [&](const std::string& expected) {
+    fail(ErrorKind::Usage, "--logit-bias '{}': expected {}", text, expected);
+  };
   const size_t equals = text.find('=');
-  try {
-    if (equals == std::string::npos) throw std::invalid_argument(text);
-    size_t used = 0, bias_used = 0;
-    const int id = std::stoi(text.substr(0, equals), &used);
-    const float bias = std::stof(text.substr(equals + 1), &bias_used);
-    if (used != equals || bias_used != text.size() - equals - 1 || id < 0 || id >= vocabulary || std::isnan(bias))
-      throw std::invalid_argument(text);
-    return {id, bias};
-  } catch (const std::logic_error&) {
-    fail(ErrorKind::Usage, "--logit-bias '{}': expected ID=BIAS with an id below {}", text, vocabulary);
-  }
+  if (equals == std::string::npos) refuse("ID=BIAS");
+  int32_t id = -1;
+  const char* end = text.data() + equals;
+  if (const auto parsed = std::from_chars(text.data(), end, id);
+      parsed.ec != std::errc() || parsed.ptr != end || id < 0 || id >= vocabulary)
+    refuse(fmt::format("a token id below {} before '='", vocabulary));
+  float bias = 0;
+  end = text.data() + text.size();
+  if (const auto parsed = std::from_chars(text.data() + equals + 1, end, bias);
+      parsed.ec != std::errc() || parsed.ptr != end || !(bias < HUGE_VALF))
+    refuse("a number or -inf after '='");
+  return {id, bias};
 }
 
 // The model's defaults, with what the command line says on top.

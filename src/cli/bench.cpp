@@ -172,8 +172,9 @@ void bench(const Options& options) {
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bench", "speed at growing context, with the share of the hardware's limit");
-  add_model_options(*command, options->open);
+  add_model_options(*command, options->open, "room for what is read and decoded");
   command->get_option("MODEL")->required(false);
+  add_loading_options(*command, options->open);
   command->add_option("OTHER", options->other, "compare two results: braid bench BEFORE.json AFTER.json");
   command->add_option("--prefill", options->measure.prefill, "tokens read at once")
       ->check(CLI::Range(1, 1 << 24))
@@ -208,6 +209,9 @@ void add_bench(CLI::App& app) {
   list("--prompts", options->grid.prompts, "read prompts of these lengths, with random weights");
   command->add_flag("--profile", options->grid.profile, "time by kind of op, with random weights");
   add_json_option(*command, options->json);
+  for (CLI::Option* option : command->get_options())
+    if (option->get_name() != "MODEL" && option->get_name() != "OTHER" && option->get_name() != "--help")
+      command->get_option("OTHER")->excludes(option);
   command->callback([options] { bench(*options); });
 }
 

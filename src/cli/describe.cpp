@@ -90,7 +90,7 @@ void describe_model(const Options& options) {
 void add_describe(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("describe", "print the model as this engine sees it");
-  add_model_options(*command, options->open);
+  add_model_options(*command, options->open, "length that is asked about");
   command->add_flag("--weights", options->weights, "list every weight with its format and shape");
   add_json_option(*command, options->json);
   command->callback([options] { describe_model(*options); });

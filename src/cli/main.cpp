@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/options.h"
 
 namespace {
 
@@ -26,7 +27,8 @@ std::string usage_fault(const CLI::App& app, const CLI::ParseError& error, std::
   const bool known =
       !app.get_subcommands([&](const CLI::App* command) { return command->get_name() == first; }).empty();
   if (!first.starts_with('-') && !known) return fmt::format("unknown command '{}'; braid --help lists them", first);
-  return error.what();
+  const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  return fmt::format("{}{}", error.what(), unexpected ? " (a text that begins with '-' is given after --)" : "");
 }
 
 int run(int argc, char** argv) {
@@ -49,6 +51,7 @@ int run(int argc, char** argv) {
   braid::cli::add_perplexity(app);
   braid::cli::add_tokenize(app);
   braid::cli::add_describe(app);
+  braid::cli::refuse_empty_values(app);
   if (argc == 1) {
     fmt::print("{}", app.help());
     return kWrongUsage;

@@ -12,12 +12,11 @@
 
 namespace braid::cli {
 
-// MODEL as the first positional argument, and --device, --threads, --activations, --kv-dtype, --no-mmap, --mlock,
-// --context,
-// --chat-template, --rope-scaling.
-void add_model_options(CLI::App& app, OpenOptions& options);
-// Only --device, --threads and --activations, for commands that name no model of their own.
-void add_device_options(CLI::App& app, DeviceOptions& options);
+// MODEL as the first positional argument, --device, --threads, --activations, --kv-dtype, --context and --rope-scaling.
+// `context` says what --context means to this command.
+void add_model_options(CLI::App& app, OpenOptions& options, const std::string& context);
+// --no-mmap and --mlock, for commands that load weights.
+void add_loading_options(CLI::App& app, OpenOptions& options);
 
 // --temperature, --top-k, --top-p, --min-p, penalties, --logit-bias, --seed, --max-tokens, --stop.
 struct SamplingOptions {
@@ -32,5 +31,16 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options);
 
 // --json where a command has figures to hand on.
 void add_json_option(CLI::App& app, bool& json);
+
+// "" is no value: refuses it for every option of `app` and its commands, but where a text may be empty (PROMPT, TEXT,
+// --separator).
+void refuse_empty_values(CLI::App& app);
+
+// `option` may not be given together with any of `others`; --help says so.
+struct Exclusion {
+  const char* option;
+  std::vector<const char*> others;
+};
+void exclude(CLI::App& command, const std::vector<Exclusion>& exclusions);
 
 }  // namespace braid::cli

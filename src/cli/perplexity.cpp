@@ -165,7 +165,8 @@ void perplexity(const Options& options) {
 void add_perplexity(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("perplexity", "loss on a text, or distance from another model's logits");
-  add_model_options(*command, options->open);
+  add_model_options(*command, options->open, "documents are cut here too");
+  add_loading_options(*command, options->open);
   command->add_option("FILE", options->file, "the text; -: standard input")->required();
   command->add_option("--separator", options->separator, "splits the text into documents; empty: one document")
       ->default_str("U+001E");

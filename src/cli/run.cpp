@@ -158,14 +158,15 @@ class Session {
     if (!model_.chat_template) fail("{}: has no chat template for --messages", model_.folder.string());
     const Json json = parse_json(read_text(file), file);
     ChatInput input{.special_tokens = special_tokens(model_)};
-    if (!json.is_array() && !json.is_object())
-      fail("{}: expected a list of messages, or an object that holds one", file);
-    input.messages = json.is_array() ? json : json.value("messages", Json());
+    if (!json.is_array() && !(json.is_object() && json.contains("messages")))
+      fail("{}: expected a list of messages, or an object with 'messages'", file);
+    input.messages = json.is_array() ? json : json["messages"];
     if (json.is_object()) {
       input.tools = json.value("tools", Json());
       for (const auto& [key, value] : json.items())
         if (key != "messages" && key != "tools" && !value.is_null()) input.variables[key] = value;
     }
+    set_thinking(input);
     answer(answerer_.prompt_of(with_context(file, [&] { return render_chat(*model_.chat_template, input); })));
   }
 
@@ -232,10 +233,14 @@ class Session {
     answerer_.forget();
   }
 
+  void set_thinking(ChatInput& input) const {
+    if (!options_.think.empty()) input.variables["enable_thinking"] = options_.think == "on";
+  }
+
   void turn(const std::string& text) {
     messages_.push_back({{"role", "user"}, {"content", text}});
     ChatInput input{.messages = messages_, .special_tokens = special_tokens(model_)};
-    if (!options_.think.empty()) input.variables["enable_thinking"] = options_.think == "on";
+    set_thinking(input);
     const Answer given = answer(answerer_.prompt_of(render_chat(*model_.chat_template, input)));
     messages_.push_back({{"role", "assistant"}, {"content", given.text}});
     if (!given.reasoning.empty()) messages_.back()["reasoning_content"] = given.reasoning;
@@ -265,7 +270,17 @@ class Session {
   std::string input_;
 };
 
+// What would be ignored if both were given.
+const std::vector<Exclusion> kExclusions{{"PROMPT", {"--file", "--messages", "--ids"}},
+                                         {"--file", {"--messages", "--ids"}},
+                                         {"--messages", {"--ids", "--system", "--raw"}},
+                                         {"--ids", {"--system", "--think", "--chat-template"}},
+                                         {"--raw", {"--system", "--think", "--chat-template"}}};
+
 void run(const Options& options) {
+  const bool once = options.prompt || !options.file.empty() || !options.messages.empty() || !options.ids.empty();
+  for (const auto& [given, flag] : {std::pair(options.raw, "--raw"), std::pair(options.json, "--json")})
+    if (given && !once) fail(ErrorKind::Usage, "{} needs a prompt: a chat does without it", flag);
   const OpenModel model = open_model(options.open);
   catch_interrupts();
   Session session(options, model);
@@ -287,19 +302,16 @@ void run(const Options& options) {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "answer once, or chat when no prompt is given");
-  add_model_options(*command, options->open);
-  auto* prompt = command->add_option("PROMPT", options->prompt, "the question; -: from standard input; none: chat");
-  auto* file = command->add_option("--file", options->file, "read the prompt from a file; -: from standard input")
-                   ->excludes(prompt);
-  auto* messages = command
-                       ->add_option("--messages", options->messages,
-                                    "answer a conversation: a JSON file of messages, or with tools too")
-                       ->excludes(prompt)
-                       ->excludes(file);
-  command->add_option("--ids", options->ids, "the prompt as token ids")
-      ->excludes(prompt)
-      ->excludes(file)
-      ->excludes(messages);
+  add_model_options(*command, options->open, "longest conversation, answers included");
+  add_loading_options(*command, options->open);
+  command->add_option("--chat-template", options->open.chat_template,
+                      "file with a Jinja chat template to use instead of the model's");
+  command->add_option("PROMPT", options->prompt,
+                      "the question; -: from standard input; after -- if it begins with '-'; none: chat");
+  command->add_option("--file", options->file, "read the prompt from a file; -: from standard input");
+  command->add_option("--messages", options->messages,
+                      "answer a conversation: a JSON file of messages, or with tools too");
+  command->add_option("--ids", options->ids, "the prompt as token ids");
   command->add_option("--system", options->system, "what the model is told before the conversation");
   command->add_option("--think", options->think, "on or off, where the template knows it")
       ->check(CLI::IsMember({"on", "off"}));
@@ -307,6 +319,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", options->stats, "tokens per second on standard error");
   add_json_option(*command, options->json);
   add_sampling_options(*command, options->sampling);
+  exclude(*command, kExclusions);
   command->callback([options] { run(*options); });
 }
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <iostream>
-#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "api/model.h"
 #include "base/error.h"
@@ -18,13 +17,17 @@ namespace braid::cli {
 namespace {
 
 struct Options {
-  std::string model, text, file;
+  std::string model, file;
+  std::optional<std::string> text;
   bool plain = false, json = false;
 };
 
 void tokenize(const Options& options) {
+  if (!options.text && options.file.empty()) fail(ErrorKind::Usage, "TEXT or --file is required");
   const Tokenizer tokenizer = Tokenizer::load(find_model(options.model));
-  const std::string text = !options.file.empty() ? read_text(options.file) : options.text;
+  const std::string text = !options.file.empty()  ? read_text(options.file)
+                           : *options.text == "-" ? read_text("-")
+                                                  : *options.text;
   const std::vector<int32_t> ids =
       tokenizer.encode(text, {.add_special_tokens = !options.plain, .parse_special = !options.plain});
   if (options.json) {
@@ -44,7 +47,8 @@ void add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "ids and pieces of a text");
   command->add_option("MODEL", options->model, "folder with a tokenizer.json, or an id in the Hugging Face cache")
       ->required();
-  auto* text = command->add_option("TEXT", options->text, "the text");
+  auto* text =
+      command->add_option("TEXT", options->text, "the text; -: from standard input; after -- if it begins with '-'");
   command->add_option("--file", options->file, "read the text from a file; -: from standard input")->excludes(text);
   command->add_flag("--plain", options->plain, "add no special tokens, and take special tokens in the text as text");
   add_json_option(*command, options->json);

@@ -285,7 +285,8 @@ void add_verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
   options->open.device.fast = false;
   CLI::App* command = app.add_subcommand("verify", "compare with stored reference outputs");
-  add_model_options(*command, options->open);
+  add_model_options(*command, options->open, "room that memory must hold beside the weights");
+  add_loading_options(*command, options->open);
   command->get_option("MODEL")->description("a case: a checkpoint folder with expected.safetensors");
   command->add_option("--expected", options->expected, "file with the expected outputs, when it lies elsewhere");
   command->add_option("--chunk", options->chunk, "compute prompts in chunks of this many tokens; 0: whole")

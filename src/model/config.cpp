@@ -40,6 +40,12 @@ int64_t ConfigReader::size(std::string_view key, int64_t largest) {
   return value;
 }
 
+int64_t ConfigReader::count(std::string_view key, int64_t otherwise, int64_t largest) {
+  const int64_t value = integer(key, otherwise);
+  if (value < 0 || value > largest) refuse(key, fmt::format("must lie between 0 and {}, found {}", largest, value));
+  return value;
+}
+
 int64_t ConfigReader::size_of(std::initializer_list<std::string_view> keys, std::optional<int64_t> otherwise) {
   for (const std::string_view key : keys)
     if (find(key)) return size(key);

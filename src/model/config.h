@@ -29,10 +29,14 @@ class ConfigReader {
   std::vector<int64_t> integers(std::string_view key);   // absent: empty
   std::vector<std::string> texts(std::string_view key);  // absent: empty
   const Json* object(std::string_view key);              // absent: null
+  // A width, a vocabulary and the like: far beyond any model.
+  static constexpr int64_t kMostSize = int64_t{1} << 24;
   // A required integer in [1, largest].
-  int64_t size(std::string_view key, int64_t largest = INT32_MAX);
-  // The same, in [1, 2^31), under the first of several spellings that is there; none: `otherwise`, or an error when
-  // that is absent too.
+  int64_t size(std::string_view key, int64_t largest = kMostSize);
+  // An integer in [0, largest], or `otherwise`.
+  int64_t count(std::string_view key, int64_t otherwise, int64_t largest = kMostSize);
+  // An integer in [1, kMostSize] under the first of several spellings that is there; none: `otherwise`, or an error
+  // when that is absent too.
   int64_t size_of(std::initializer_list<std::string_view> keys, std::optional<int64_t> otherwise = std::nullopt);
 
   // Refuses a present key with another value: it would change the mathematics.

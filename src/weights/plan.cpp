@@ -11,7 +11,8 @@
 namespace braid {
 namespace {
 
-constexpr int64_t kLargestBytes = int64_t{1} << 60;
+// Of one tensor: more than any machine holds, and so little that the sum over all tensors of a model stays exact.
+constexpr int64_t kLargestBytes = int64_t{1} << 48;
 
 // Tensors that some exports store and that every loader computes by itself.
 constexpr std::string_view kRecomputed[] = {".rotary_emb.inv_freq", ".rotary_emb.original_inv_freq",

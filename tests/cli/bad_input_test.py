@@ -103,14 +103,50 @@ class BadInput(braid.Case):
         check(lambda c: c.update(num_experts_per_tok=99), ["num_experts_per_tok"], "qwen3_5_moe")
         case = self.case()
         config = braid.read_json(case / "config.json")
-        braid.write_json(case / "config.json", config | {"vocab_size": 2**31 - 1})
-        self.fail_in_one_line(["embed_tokens", "2147483647"], "verify", case)
+        braid.write_json(case / "config.json", config | {"vocab_size": 2**24})
+        self.fail_in_one_line(["embed_tokens", "16777216"], "verify", case)
         (case / "config.json").write_text("{", encoding="utf-8")
         self.fail_in_one_line(["config.json"], "verify", case)
         (case / "config.json").unlink()
         self.fail_in_one_line(["config.json"], "verify", case)
         (case / "config.json").mkdir()
         self.fail_in_one_line(["config.json"], "verify", case)
+
+    def test_describe_refuses_what_run_refuses(self):
+        sizes = ["hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
+                 "max_position_embeddings"]
+        hybrid = ["linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim",
+                  "full_attention_interval"]
+        moe = ["num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size", "mtp_num_hidden_layers"]
+        for family, keys in (("qwen3", sizes), ("qwen3_5", [*sizes, *hybrid]), ("qwen3_next", [*sizes, *hybrid, *moe])):
+            for key in keys:
+                zero = [] if key in ("shared_expert_intermediate_size", "mtp_num_hidden_layers") else [0]
+                for value in (-1, *zero, 2**40, 1.5, "x"):
+                    self.describe_refuses(family, key, value)
+        for key, value in (("sliding_window", -4), ("max_window_layers", -1), ("eos_token_id", "x"), ("eos_token_id", -1), ("eos_token_id", [[]])):
+            self.describe_refuses("qwen3", key, value)
+
+    def describe_refuses(self, family, key, value):
+        folder = self.folder / "alone"
+        folder.mkdir(exist_ok=True)
+        braid.write_json(folder / "config.json", braid.read_json(braid.GOLDENS / family / "config.json") | {key: value})
+        with self.subTest(f"{family} {key} {value}"):
+            self.fail_in_one_line(["config.json", key], "describe", folder)
+
+    def test_conversations(self):
+        def check(content, *fragments):
+            self.fail_in_one_line(["talk.json", *fragments], "run", braid.POCKET, "--messages", self.write("talk.json", content))
+
+        check("7", "messages")
+        check("{}", "messages")
+        check('{"tools": []}', "messages")
+        check("[]", "messages", "at least one")
+        check("[{}]", "messages[0].role: missing")
+        check('[{"role": 5, "content": "x"}]', "messages[0].role")
+        check('[{"role": "user", "content": "x"}, {"role": "user", "content": 5}]', "messages[1].content")
+        check('{"messages": [{"role": "user", "content": "x"}], "tools": [null]}', "tools[0]")
+        check('{"messages": [{"role": "user", "content": "x"}], "tools": {}}', "tools")
+        check('[{"role": "assistant", "tool_calls": [{"function": {}}]}]', "messages[0].tool_calls[0].function.name")
 
     def test_missing_things(self):
         case = self.case()

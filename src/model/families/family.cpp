@@ -36,7 +36,7 @@ AttentionShape read_attention_shape(Source source) {
   ConfigReader& config = source.config;
   AttentionShape shape;
   shape.width = config.size("hidden_size");
-  shape.heads = static_cast<int32_t>(config.size("num_attention_heads"));
+  shape.heads = static_cast<int32_t>(config.size("num_attention_heads", kMostHeads));
   shape.kv_heads = static_cast<int32_t>(config.size_of({"num_key_value_heads"}, shape.heads));
   shape.size = config.size_of({"head_dim"}, shape.width / shape.heads);
   if (shape.size < 1 || shape.size > kMostHeadSize)
@@ -122,15 +122,16 @@ MoeFfn moe_ffn(Source source, const std::string& module, const MoeShape& shape) 
 DeltaShape read_delta_shape(Source source) {
   ConfigReader& config = source.config;
   DeltaShape shape{.width = config.size("hidden_size"),
-                   .key_heads = static_cast<int32_t>(config.size("linear_num_key_heads")),
-                   .value_heads = static_cast<int32_t>(config.size("linear_num_value_heads")),
+                   .key_heads = static_cast<int32_t>(config.size("linear_num_key_heads", kMostHeads)),
+                   .value_heads = static_cast<int32_t>(config.size("linear_num_value_heads", kMostHeads)),
                    .taps = static_cast<int32_t>(config.size_of({"linear_conv_kernel_dim"}, 4)),
-                   .key_size = config.size("linear_key_head_dim"),
-                   .value_size = config.size("linear_value_head_dim")};
+                   .key_size = config.size("linear_key_head_dim", kMostHeadSize),
+                   .value_size = config.size("linear_value_head_dim", kMostHeadSize)};
   if (shape.value_heads % shape.key_heads != 0)
     config.refuse("linear_num_value_heads",
                   fmt::format("{} is not a multiple of {} key heads", shape.value_heads, shape.key_heads));
-  if (shape.taps < 2) config.refuse("linear_conv_kernel_dim", "must be at least 2");
+  if (shape.taps < 2 || shape.taps > kMostTaps)
+    config.refuse("linear_conv_kernel_dim", fmt::format("must lie between 2 and {}, found {}", kMostTaps, shape.taps));
   config.expect("mamba_ssm_dtype", "float32");
   return shape;
 }
@@ -217,7 +218,7 @@ Trunk read_trunk(Source source, NormKind norms) {
   model.width = config.size("hidden_size");
   model.vocabulary = config.size("vocab_size");
   model.layers = static_cast<int>(config.size("num_hidden_layers", kMostLayers));
-  model.context = config.size("max_position_embeddings");
+  model.context = config.size("max_position_embeddings", INT32_MAX);
   model.embedding.table = source.plan.matrix(trunk.prefix + "embed_tokens", model.vocabulary, model.width);
   const bool tied = config.flag("tie_word_embeddings", false) || !source.plan.has("lm_head.weight", true);
   if (tied) source.plan.leave_out("lm_head.", "the head is tied to the embedding");
@@ -236,9 +237,7 @@ ModelSpec finish_trunk(Source source, Trunk trunk) {
 
 void read_mtp(Source source, ModelSpec& model, const AttentionShape& shape,
               const std::function<Part(const std::string&)>& ffn) {
-  const int64_t layers = source.config.integer("mtp_num_hidden_layers", 0);
-  if (layers < 0 || layers > kMostLayers)
-    source.config.refuse("mtp_num_hidden_layers", fmt::format("must lie between 0 and {}", kMostLayers));
+  const int64_t layers = source.config.count("mtp_num_hidden_layers", 0, kMostLayers);
   source.config.expect("mtp_use_dedicated_embeddings", false);
   if (!source.plan.has("mtp.fc.weight", layers > 0)) {
     if (layers > 0) log::info("drafter absent: the checkpoint stores no mtp.* tensors");

@@ -28,7 +28,8 @@ ModelSpec read_qwen3_5(Source source);
 ModelSpec read_qwen3_5_moe(Source source);
 
 // What a config may ask for before a byte of weights is read is bounded: far beyond any model, and planned in moments.
-inline constexpr int64_t kMostLayers = 1024, kMostExperts = 4096, kMostHeadSize = 65536;
+inline constexpr int64_t kMostLayers = 1024, kMostExperts = 4096, kMostHeads = 4096;
+inline constexpr int64_t kMostHeadSize = 65536, kMostTaps = 64;
 
 // num_experts, or num_local_experts.
 int32_t read_experts(ConfigReader& config);

@@ -13,7 +13,7 @@ namespace {
 std::vector<int64_t> windows(Source source, int layers) {
   ConfigReader& config = source.config;
   const bool slides = config.flag("use_sliding_window", false);
-  const int64_t window = config.integer("sliding_window", 0), from = config.integer("max_window_layers", 28);
+  const int64_t window = config.count("sliding_window", 0, INT32_MAX), from = config.count("max_window_layers", 28);
   const std::vector<std::string> types = config.texts("layer_types");
   if (!types.empty() && std::ssize(types) != layers)
     config.refuse("layer_types", fmt::format("has {} entries for {} layers", types.size(), layers));

@@ -1,5 +1,5 @@
-// The Qwen hybrids: Gated DeltaNet layers with gated attention between them. Qwen3-Next (grouped projections) and the
-// Qwen3.5 line (separate ones), dense and MoE. SPDX-License-Identifier: Apache-2.0
+// The Qwen hybrids, dense and MoE: Gated DeltaNet layers (projections grouped or separate) with gated attention between
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ MoeShape read_moe_shape(Source source, bool normalise) {
           .experts = read_experts(config),
           .chosen = static_cast<int32_t>(config.size("num_experts_per_tok")),
           .inner = config.size("moe_intermediate_size"),
-          .shared_inner = config.integer("shared_expert_intermediate_size", 0),
+          .shared_inner = config.count("shared_expert_intermediate_size", 0),
           .normalise = normalise};
 }
 

@@ -27,8 +27,7 @@ Json text_config(const Json& config) {
   const auto nested = config.find("text_config");
   if (nested == config.end() || !nested->is_object()) return config;
   Json text = *nested;
-  if (!text.contains("model_type")) text["model_type"] = config.value("model_type", "");
-  for (const char* key : {"tie_word_embeddings", "quantization_config", "dtype", "torch_dtype"})
+  for (const char* key : {"model_type", "tie_word_embeddings", "quantization_config", "dtype", "torch_dtype"})
     if (!text.contains(key) && config.contains(key)) text[key] = config[key];
   return text;
 }

@@ -2,6 +2,7 @@
 #include "text/template/chat_context.h"
 
 #include "base/error.h"
+#include "text/template/conversation.h"
 
 namespace braid {
 namespace {
@@ -87,6 +88,7 @@ Json make_chat_context(const ChatInput& input, const ChatContextOptions& options
 }
 
 std::string render_chat(const ChatTemplate& chat_template, const ChatInput& input) {
+  check_conversation(input.messages, input.tools);
   return chat_template.render(make_chat_context(input, ChatContextOptions::suited_to(chat_template)));
 }
 

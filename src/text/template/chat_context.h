@@ -36,7 +36,8 @@ struct ChatContextOptions {
 // is not of the type above is an Input error that names it.
 Json make_chat_context(const ChatInput& input, const ChatContextOptions& options);
 
-// The whole way: context as suits the template, then the prompt. Throws TemplateError or an Input error.
+// The whole way: check_conversation, context as suits the template, then the prompt. Throws TemplateError or an Input
+// error.
 std::string render_chat(const ChatTemplate& chat_template, const ChatInput& input);
 
 }  // namespace braid
