@@ -27,8 +27,10 @@ enum class OutputGate : uint8_t { Silu, Sigmoid };
 // State     conv_state: f32 [slots, taps - 1, C], inputs before the activation, newest last;
 //           state: f32 [slots, value_heads, Dk, Dv]; slot rows.slots[s] is read and written once per sequence
 // Rounding  everything in f32 until one rounding into out. Several rows of one sequence may be computed in chunks whose
-// borders
-//           are absolute multiples of 64 (semantics 3.8); the result equals the rule above within f32 rounding.
+//           borders are absolute multiples of 64 (semantics 3.8); the result equals the rule above within f32 rounding.
+//           Where several rows meet heads of 128 and four taps, an executor that rounds the operands of products may
+//           round q, k and v after their normalisation to bf16, and what outputs read of the state and of u; it keeps
+//           twice as many bits of whatever else reaches the state.
 struct DeltaRule {
   static constexpr std::string_view name = "delta_rule";
   Tensor out, qkv, z, b, a;

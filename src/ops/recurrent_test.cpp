@@ -66,6 +66,11 @@ TEST(DeltaRule, HoldsForEveryLength) {
 TEST(DeltaRule, HoldsForTheSizesOfRealModels) {
   const Mixer m{.key_heads = 1, .value_heads = 2, .keys = 128, .values = 128};
   for (const int32_t rows : {1, 3, 70, 150}) hold([&](Case& c) -> Op { return mix(c, m, {{30, rows, 0}}); });
+  for (const int64_t ratio : {1, 3}) {
+    const Mixer of{.key_heads = 2, .value_heads = 2 * ratio, .keys = 128, .values = 128, .slots = 9};
+    const Sequences sequences{{5, 1, 8}, {700, 1, 0}, {60, 7, 3}, {0, 0, 4}, {64, 64, 6}, {10, 2, 1}};
+    hold([&](Case& c) -> Op { return mix(c, of, sequences); });
+  }
 }
 
 // Slots out of order; the slots that nobody names keep their bytes, which the case checks.
@@ -143,9 +148,11 @@ TEST(DeltaRule, CarriesItsStateOverSeveralCalls) {
 // Cut at absolute multiples of 64, nothing changes at all.
 TEST(DeltaRule, ChunkBordersKeepTheBits) {
   const SequenceRows whole{.first_position = 20, .rows = 150, .slot = 1};
-  for (Subject& subject : subjects()) {
+  const Mixer sizes[] = {{}, {.key_heads = 1, .value_heads = 2, .keys = 128, .values = 128}};
+  for (size_t i = 0; i < 2 * subjects().size(); ++i) {
+    Subject& subject = subjects()[i / 2];
     Case c(subject), d(subject);
-    const DeltaRule at_once = mix(c, {}, {whole}), in_parts = mix(d, {}, {whole});
+    const DeltaRule at_once = mix(c, sizes[i % 2], {whole}), in_parts = mix(d, sizes[i % 2], {whole});
     c.just_run(at_once);
     for (const Op& step : cut(d, in_parts, whole, {44, 64, 42})) d.just_run(step);
     for (int64_t i = 0; i < at_once.state.elements(); ++i)

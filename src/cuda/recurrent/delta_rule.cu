@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cuda/launch.h"
-#include "cuda/recurrent/delta_rule.h"
+#include "cuda/recurrent/chunks.h"
 
 namespace braid::cuda {
 namespace {
@@ -59,12 +59,12 @@ __global__ void prepare_kernel(DeltaView d) {
   }
 }
 
-// The newest inputs of each sequence, for the rows after these.
-__global__ void context_kernel(DeltaView d) {
+// The newest inputs of each sequence of at least so many rows, for the rows after these.
+__global__ void context_kernel(DeltaView d, int fewest) {
   const int32_t sequence = static_cast<int32_t>(blockIdx.y);
   const int64_t c = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
-  if (c >= d.channels) return;
   const int64_t start = d.rows.starts[sequence], count = d.rows.starts[sequence + 1] - start;
+  if (c >= d.channels || count < fewest) return;
   float* context = d.conv_state + int64_t{d.rows.slots[sequence]} * (d.taps - 1) * d.channels + c;
   for (int64_t r = 0; r < d.taps - 1; ++r) {
     const int64_t at = count - (d.taps - 1) + r;  // in the rows of this pass
@@ -296,6 +296,11 @@ __global__ void rows_kernel(DeltaView d) {
   }
 }
 
+bool aligned(const Tensor& tensor) {
+  const int64_t bytes = 4 * size_of(tensor.dtype);
+  return reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(bytes) == 0 && tensor.stride(0) % 4 == 0;
+}
+
 DeltaView delta_view(const DeltaRule& op) {
   return {.out = view(op.out),
           .qkv = view(op.qkv),
@@ -317,7 +322,38 @@ DeltaView delta_view(const DeltaRule& op) {
           .channels = static_cast<int32_t>(op.qkv.width()),
           .epsilon = op.epsilon,
           .beta_scale = op.beta_scale,
-          .silu_gate = op.gate == OutputGate::Silu};
+          .silu_gate = op.gate == OutputGate::Silu,
+          .aligned = aligned(op.qkv) && aligned(op.z) && aligned(op.out)};
+}
+
+void launch_context(Context& context, const DeltaView& d, int fewest) {
+  const dim3 grid(static_cast<unsigned>(d.channels + 255) / 256, static_cast<unsigned>(d.rows.sequences));
+  if (d.taps > 1) context_kernel<<<grid, 256, 0, context.stream()>>>(d, fewest);
+}
+
+bool on_hopper() {
+  int device = 0, major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  return major == 9;
+}
+
+// Whether the kernels for Hopper and heads of 128 serve this op.
+bool on_tensor_cores(const DeltaRule& op) {
+  const auto whole = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0; };
+  return on_hopper() && op.key_size() == kHead && op.value_size() == kHead && op.conv.width() == kTaps &&
+         op.value_heads <= kMostRatio * op.key_heads && whole(op.conv) && whole(op.conv_state) && whole(op.norm) &&
+         whole(op.state) && op.qkv.dtype == op.out.dtype && op.z.dtype == op.out.dtype;
+}
+
+void launch_chunks(Context& context, const DeltaView& d) {
+  const int64_t places = d.rows.tokens / kChunk + 2 * int64_t{d.rows.sequences};
+  const ChunkTiles tiles{.heads = context.take<uint8_t>(places * d.key_heads * kHeadTiles * kTileBytes),
+                         .mixes = context.take<uint8_t>(places * d.value_heads * kMixTiles * kTileBytes),
+                         .decays = context.take<float>(places * d.value_heads * 2 * kChunk)};
+  prepare_chunks(context.stream(), d, tiles, places);
+  launch_context(context, d, 2);
+  walk_chunks(context.stream(), d, tiles, 2);
 }
 
 }  // namespace
@@ -327,14 +363,18 @@ void launch(Context& context, const DeltaRule& op) {
   CHECK(op.conv.contiguous() && op.conv.width() >= 1);
   if (op.rows.tokens == 0) return;
   DeltaView d = delta_view(op);
+  if (const bool single = op.rows.longest == 1; on_tensor_cores(op) && (single || context.fast())) {
+    if (single || d.rows.sequences > 1) decode_rows(context.stream(), d);
+    if (!single) launch_chunks(context, d);
+    return;
+  }
   d.heads = context.take<float>(int64_t{d.rows.tokens} * d.channels);
   d.gates = context.take<float2>(int64_t{d.rows.tokens} * d.value_heads);
   const auto units = static_cast<unsigned>(2 * d.key_heads + d.value_heads + (d.value_heads + 31) / 32);
   const auto tokens = static_cast<unsigned>(d.rows.tokens), sequences = static_cast<unsigned>(d.rows.sequences);
   const dim3 grid(static_cast<unsigned>(d.value_heads), sequences);
   prepare_kernel<<<dim3(tokens, (units + kWarps - 1) / kWarps), kWarps * 32, 0, context.stream()>>>(d);
-  if (d.taps > 1)
-    context_kernel<<<dim3(static_cast<unsigned>(d.channels + 255) / 256, sequences), 256, 0, context.stream()>>>(d);
+  launch_context(context, d, 1);
   if (d.keys == 128 && d.values == 128) {
     if (op.rows.longest == 1) {
       rows_kernel_128<<<grid, 512, 0, context.stream()>>>(d);

@@ -18,6 +18,7 @@ struct DeltaView {
   int32_t key_heads, value_heads, keys, values, taps, channels;
   float epsilon, beta_scale;
   bool silu_gate;
+  bool aligned;  // rows of qkv, z and out, and their start: whole groups of four numbers, aligned like vectors of them
 };
 
 // rms(o) * norm * gate(z): one number, given 1 / rms.

@@ -32,9 +32,14 @@ size_t at(int64_t index) { return static_cast<size_t>(index); }
 struct Roundings {
   struct Share {
     double solve, read, form;  // in u, in o, and in S where the chunk form sums it up
+    double decay = 0;          // from that row, or the chunk's start, to this one
   };
   std::vector<Share> rows;
   Share start;
+  // Where products round their operands: what of an operand is lost, 0 elsewhere. Operands that reach the state keep
+  // twice as many bits.
+  double operand = 0;
+  double limbs() const { return operand * operand; }
 };
 
 // One column of the state of a value head, S[:, j], and a bound on the 2-norm of its error.
@@ -43,6 +48,10 @@ struct Roundings {
 // earlier never grows; each step adds the errors of its own inputs and roundings. The chunk form
 //   u_i = beta (v - e^G_i S_start^T k_i - sum_l<i e^(G_i - G_l) <k_l, k_i> u_l),  o_i and S likewise,
 // is a substitution: its rounding is one of u's right-hand side, and enters the state through k as u itself does.
+//
+// With rounded operands u = T r for r_l = beta_l (v_l - e^G_l S_start^T k_l) and the inverse T of the substitution's
+// matrix. An entry of T is a key through a product of the steps above, |T_il| <= 2 e^(G_i - G_l), so that the sum of
+// 2 e^(G_i - G_l) |r_l| bounds u and takes its place, and each limb lost of T or r is that share of it.
 class Column {
  public:
   explicit Column(Numbers state) : state_(std::move(state)) {}
@@ -50,7 +59,7 @@ class Column {
   void start_chunk() {
     error_ += forming_;
     start_ = length_of(state_), forming_ = 0;
-    writes_.clear();
+    writes_.clear(), sides_.clear();
   }
 
   Bounded step(const Token& token, int64_t j, const Roundings& roundings, const Arithmetic& math) {
@@ -60,10 +69,19 @@ class Column {
     for (size_t i = 0; i < state_.size(); ++i) p += token.k[i].value * state_[i].value;
     const double residual = v.value - decay.value * p, u = beta * residual;
     writes_.push_back(std::fabs(u));
+    double lost = 0;  // of u, with rounded operands
+    if (roundings.operand > 0) {
+      const double read = roundings.start.decay * start_;
+      sides_.push_back(beta * (std::fabs(v.value) + read));
+      writes_.back() = 0;
+      for (size_t l = 0; l < sides_.size(); ++l) writes_.back() += 2 * roundings.rows[l].decay * sides_[l];
+      lost = roundings.limbs() * (2 * writes_.back() + beta * read);
+    }
 
     const double k_error = error_length_of(token.k);
     double local = decay.error * before + beta * k_error * before + k_error * std::fabs(u);
     local += token.beta.error * std::fabs(residual) + beta * v.error;
+    local += lost;
     local +=
         4 * math.unit * (beta * std::fabs(v.value) + std::fabs(u)) + beta * total(roundings, &Roundings::Share::solve);
     double o = 0;
@@ -75,6 +93,7 @@ class Column {
     local += 4 * math.unit * (decay.value * before + std::fabs(u)) + kStored * after;
     error_ = decay.value * error_ + local + Arithmetic::kSmallest;
     forming_ = total(roundings, &Roundings::Share::form);
+    for (size_t l = 0; l < sides_.size(); ++l) forming_ += roundings.limbs() * roundings.rows[l].decay * writes_[l];
     const double read = total(roundings, &Roundings::Share::read) + error_length_of(token.q) * (after + error_);
     return {o, length_of(token.q) * error_ + read + Arithmetic::kSmallest};
   }
@@ -91,12 +110,13 @@ class Column {
   Numbers state_;
   double error_ = 0, forming_ = 0, start_ = 0;
   std::vector<double> writes_;  // |u_j| of the chunk's rows
+  std::vector<double> sides_;   // their right-hand sides, where operands are rounded
 };
 
 // Columns of one value head, from and to a slot's state [Dk, Dv].
 class Head {
  public:
-  Head(const Arithmetic& math, const Numbers& state, int64_t values) : math_(math) {
+  Head(const Arithmetic& math, const Numbers& state, int64_t values, double operand) : math_(math), operand_(operand) {
     for (int64_t j = 0; j < values; ++j) {
       Numbers column;
       for (size_t i = at(j); i < state.size(); i += at(values)) column.push_back(state[i]);
@@ -142,12 +162,16 @@ class Head {
       const double scale = math_.unit * std::exp(chunk_[l].decayed - decayed);
       const double terms = kFew + count + static_cast<double>(chunk_.size() - 1 - l) * decayed;
       const bool earlier = l + 1 < chunk_.size();
+      const double decay = std::exp(chunk_[l].decayed - decayed), seen = product(chunk_[l].k, token.q);
       out.rows.push_back({.solve = earlier ? scale * (dots + terms * product(chunk_[l].k, token.k)) : 0,
-                          .read = scale * (dots * length + terms * product(chunk_[l].k, token.q)),
-                          .form = scale * terms});
+                          .read = scale * (dots * length + terms * seen) + 2 * operand_ * decay * seen,
+                          .form = scale * terms,
+                          .decay = decay});
     }
     const double scale = math_.unit * std::exp(-decayed), terms = kFew + count * (1 + decayed);
-    out.start = {scale * (dots + terms), scale * (dots + terms) * length, scale * terms};
+    out.start = {scale * (dots + terms), (scale * (dots + terms) + operand_ * std::exp(-decayed)) * length,
+                 scale * terms, std::exp(-decayed)};
+    out.operand = operand_;
     return out;
   }
 
@@ -158,6 +182,7 @@ class Head {
   }
 
   Arithmetic math_;
+  double operand_;
   int64_t keys_ = 0;
   std::vector<Column> columns_;
   std::vector<Row> chunk_;
@@ -199,16 +224,22 @@ Numbers finish(const DeltaRule& op, Numbers o, std::span<const Bounded> z, const
   return o;
 }
 
-// One value head over the rows of a sequence; `y` are their features, `out` receives [rows, value_heads * Dv].
-Numbers run_head(const DeltaRule& op, const std::vector<Numbers>& y, Numbers& out, const std::array<int64_t, 3>& place,
-                 const Arithmetic& math) {
-  const auto [first, slot, h] = place;
+// The rows of a sequence as the value heads see them. `operand` is lost of each number that products take.
+struct Pass {
+  int64_t first, slot;
+  std::vector<Numbers> y;
+  double operand;
+};
+
+// One value head over the rows of a sequence; `out` receives [rows, value_heads * Dv].
+Numbers run_head(const DeltaRule& op, const Pass& pass, Numbers& out, int64_t h, const Arithmetic& math) {
+  const auto& [first, slot, y, operand] = pass;
   const size_t keys = at(op.key_size()), values = at(op.value_size()), width = at(op.value_heads) * values;
   const size_t q = at(h / (op.value_heads / op.key_heads)) * keys, k = q + at(op.key_heads) * keys;
   const size_t v = 2 * at(op.key_heads) * keys + at(h) * values;
   Tensor state = op.state.slice_rows(slot, 1);
   Head head(math, load(state.reshape({op.value_heads, op.key_size() * op.value_size()}).slice_rows(h, 1)),
-            op.value_size());
+            op.value_size(), operand);
   const Bounded rate = math.exp(load(op.a_log)[at(h)]);
   for (size_t t = 0; t < y.size(); ++t) {
     const int64_t row = first + static_cast<int64_t>(t);
@@ -229,6 +260,11 @@ Numbers run_head(const DeltaRule& op, const std::vector<Numbers>& y, Numbers& ou
   return head.state();
 }
 
+// See the op: several rows, heads of 128.
+bool rounds_operands(const DeltaRule& op, int64_t rows) {
+  return rows > 1 && op.key_size() == 128 && op.value_size() == 128 && op.conv.width() == 4;
+}
+
 }  // namespace
 
 Pieces expect(const DeltaRule& op, const Precision& precision) {
@@ -239,11 +275,14 @@ Pieces expect(const DeltaRule& op, const Precision& precision) {
     const int64_t slot = op.rows.slots.as<int32_t>()[s];
     if (rows == 0) continue;
     const Numbers x = inputs_of(op, first, rows, slot);
-    std::vector<Numbers> y;
-    for (int64_t t = 0; t < rows; ++t) y.push_back(features(op, x, t, math));
+    Pass pass{.first = first, .slot = slot, .operand = rounds_operands(op, rows) ? precision.operand : 0};
+    for (int64_t t = 0; t < rows; ++t) {
+      pass.y.push_back(features(op, x, t, math));
+      for (Bounded& element : pass.y.back()) element.error += pass.operand * std::fabs(element.value);
+    }
     Numbers out(at(rows * op.value_heads * op.value_size())), state;
     for (int64_t h = 0; h < op.value_heads; ++h) {
-      const Numbers head = run_head(op, y, out, {first, slot, h}, math);
+      const Numbers head = run_head(op, pass, out, h, math);
       state.insert(state.end(), head.begin(), head.end());
     }
     const int64_t left = (op.conv.width() - 1) * op.qkv.width();

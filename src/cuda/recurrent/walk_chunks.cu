@@ -1,0 +1,286 @@
+// The chunks of a sequence one after the other, two blocks a value head with 64 columns of its state each. Four warps
+// keep the state, transposed, in registers: every product then takes its left operand from the sums of the one before,
+// and its right operand from shared memory, which a fifth warp fills one chunk ahead. Four more warps norm, gate and
+// write what was read of the state; the two blocks of a head exchange sums of squares. Bounded by the latency of a
+// chunk's three products in a row.
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/recurrent/arrival.h"
+#include "cuda/recurrent/chunks.h"
+#include "cuda/recurrent/warp_group.h"
+
+namespace braid::cuda {
+namespace {
+
+constexpr int kColumns = 64, kReadStride = kColumns + 4, kWalkThreads = 256;
+
+struct Stage {
+  uint8_t heads[kHeadTiles * kTileBytes];
+  uint8_t mixes[kMixTiles * kTileBytes - 2 * kTileBytes];
+  uint8_t values[kTileBytes];
+  float decays[2][kChunk];
+  uint8_t pad[512];
+};
+static_assert(sizeof(Stage) % 1024 == 0);
+
+struct Shared {
+  Stage stages[2];
+  float read[2][kChunk][kReadStride];  // o of the block's columns
+  float squares[2][2][kChunk];         // [parity][block of the head]
+  uint64_t filled[2];                  // stages
+  uint64_t read_filled[2], read_emptied[2];
+  uint64_t squares_filled[2];
+};
+
+// The blocks of one value head, and the chunks of its sequence.
+struct Walk {
+  int head, group, slice;
+  int32_t sequence;
+  int chunks;
+  int64_t place;
+  Run run;
+
+  __device__ static Walk of(const DeltaView& d) {
+    Walk w;
+    w.slice = static_cast<int>(cluster_rank()), w.head = static_cast<int>(blockIdx.x) / 2;
+    w.group = w.head / (d.value_heads / d.key_heads), w.sequence = static_cast<int32_t>(blockIdx.y);
+    w.run = Run::of(d.rows, w.sequence), w.place = first_place(d.rows, w.sequence);
+    w.chunks = __shfl_sync(kAllLanes, w.run.chunks(), 0);
+    return w;
+  }
+};
+
+// Begins to bring the tiles of chunk `c`; one thread does.
+__device__ void fill_stage(const DeltaView& d, const ChunkTiles& tiles, const Walk& walk, Shared& shared, int c) {
+  if (c >= walk.chunks) return;
+  Stage& stage = shared.stages[c % 2];
+  const int64_t place = walk.place + c, mix = place * d.value_heads + walk.head;
+  const uint8_t* mixes = tiles.mixes + mix * kMixTiles * kTileBytes;
+  uint64_t* filled = &shared.filled[c % 2];
+  barrier_expect(filled, sizeof(stage.heads) + sizeof(stage.mixes) + sizeof(stage.values) + sizeof(stage.decays));
+  bulk_copy(stage.heads, tiles.heads + (place * d.key_heads + walk.group) * kHeadTiles * kTileBytes,
+            sizeof(stage.heads), filled);
+  bulk_copy(stage.mixes, mixes, sizeof(stage.mixes), filled);
+  bulk_copy(stage.values, mixes + (kMixValues + walk.slice) * kTileBytes, sizeof(stage.values), filled);
+  bulk_copy(stage.decays, tiles.decays + mix * 2 * kChunk, sizeof(stage.decays), filled);
+}
+
+// Sums as left operands: pairs of bf16, and what they lack.
+template <int kPairs, bool kRest>
+__device__ __forceinline__ void split(const float (&sums)[2 * kPairs], uint32_t (&upper)[kPairs],
+                                      uint32_t (&lower)[kPairs]) {
+#pragma unroll
+  for (int i = 0; i < kPairs; ++i) {
+    upper[i] = pair_of(sums[2 * i], sums[2 * i + 1]);
+    if constexpr (kRest) lower[i] = rest_of(sums[2 * i], sums[2 * i + 1], upper[i]);
+  }
+}
+
+// out [64 x 64] (+)= left [64 x 128] * tile^T, the tile [64 rows x 128] in two tiles of 64 columns.
+__device__ __forceinline__ void multiply_head(float (&out)[32], const uint32_t (&left)[32], uint32_t tile, bool add) {
+#pragma unroll
+  for (int step = 0; step < kHead / 16; ++step)
+    multiply<kChunk, 0>(out, left + 4 * step, operand_at(tile + step / 4 * kTileBytes + step % 4 * 32, 0),
+                        add || step > 0);
+}
+
+// out [64 x 64] (+)= left [64 x 64] * tile^T.
+__device__ __forceinline__ void multiply_tile(float (&out)[32], const uint32_t (&left)[16], uint32_t tile, bool add) {
+#pragma unroll
+  for (int step = 0; step < kChunk / 16; ++step)
+    multiply<kChunk, 0>(out, left + 4 * step, operand_at(tile + step * 32, 0), add || step > 0);
+}
+
+// state [64 x 128] += left [64 x 64] * tile, the tile [64 rows x 128].
+__device__ __forceinline__ void multiply_rows(float (&state)[64], const uint32_t (&left)[16], uint32_t tile) {
+#pragma unroll
+  for (int step = 0; step < kChunk / 16; ++step)
+    multiply<kHead, 1>(state, left + 4 * step, operand_at(tile + step * 16 * 128, kTileBytes), true);
+}
+
+// v of this warp's 16 columns as the sums lie, in pairs of rows.
+__device__ __forceinline__ void load_values(uint32_t (&out)[16], const uint8_t* tile) {
+  const int lane = threadIdx.x % 32, piece = threadIdx.x / 32 * 2 + lane / 8 % 2;
+#pragma unroll
+  for (int j = 0; j < 8; j += 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[2 * j]), "=r"(out[2 * j + 1]), "=r"(out[2 * j + 2]), "=r"(out[2 * j + 3])
+                 : "r"(shared_address(tile + swizzled(8 * (j + lane / 16) + lane % 8, piece))));
+}
+
+// sums[., i] *= factors[i] over the chunk's rows.
+__device__ __forceinline__ void scale_rows(float (&sums)[32], const float* factors) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j + threadIdx.x % 4 * 2);
+    sums[4 * j] *= factor.x, sums[4 * j + 1] *= factor.y, sums[4 * j + 2] *= factor.x, sums[4 * j + 3] *= factor.y;
+  }
+}
+
+// The state's columns, and what the chunks read of it. With two limbs every product that reaches the state keeps about
+// 16 bits of each operand but the keys; outputs read one limb.
+template <int kLimbs>
+__device__ void walk_state(const DeltaView& d, const Walk& walk, Shared& shared) {
+  constexpr bool kTwo = kLimbs == 2;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  float* state = state_of(d, walk.sequence, walk.head) + walk.slice * kColumns + warp * 16 + g;
+  float s[64];
+#pragma unroll
+  for (int j = 0; j < 16; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[4 * j + i] = state[(8 * j + 2 * t + i % 2) * kHead + i / 2 * 8];
+  for (int c = 0; c < walk.chunks; ++c) {
+    const int at = c % 2;
+    const uint32_t parity = c / 2 % 2;
+    const Stage& stage = shared.stages[at];
+    const uint32_t keys = shared_address(stage.heads), mixes = shared_address(stage.mixes);
+    uint32_t upper[32], lower[32], v[16], left[16], rest[16];
+    float p[32], o[32];
+    split<32, kTwo>(s, upper, lower);
+    barrier_wait(&shared.filled[at], parity);
+    const float whole = stage.decays[0][kChunk - 1];
+#pragma unroll
+    for (int i = 0; i < 64; ++i) s[i] *= whole;
+    begin_products();
+    multiply_head(p, upper, keys, false);
+    if constexpr (kTwo) multiply_head(p, lower, keys, true);
+    commit_products();
+    multiply_head(o, upper, keys + 2 * kTileBytes, false);
+    commit_products();
+    load_values(v, stage.values);
+    wait_products<1>();
+    settle(p);
+    // v[2 j] holds rows 8 j + 2 t, + 1 of column g, v[2 j + 1] those of column g + 8.
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float2 since = *reinterpret_cast<const float2*>(stage.decays[0] + 8 * j + 2 * t);
+      p[4 * j] = fmaf(-since.x, p[4 * j], low_of(v[2 * j]));
+      p[4 * j + 1] = fmaf(-since.y, p[4 * j + 1], high_of(v[2 * j]));
+      p[4 * j + 2] = fmaf(-since.x, p[4 * j + 2], low_of(v[2 * j + 1]));
+      p[4 * j + 3] = fmaf(-since.y, p[4 * j + 3], high_of(v[2 * j + 1]));
+    }
+    split<16, kTwo>(p, left, rest);
+    begin_products();
+    multiply_tile(p, left, mixes, false);
+    if constexpr (kTwo) {
+      multiply_tile(p, rest, mixes, true);
+      multiply_tile(p, left, mixes + kMixLow * kTileBytes, true);
+    }
+    commit_products();
+    wait_products<0>();
+    settle(p), settle(o), settle(upper);
+    uint32_t written[16], written_rest[16];
+    split<16, false>(p, left, rest);  // u itself, for the outputs
+    scale_rows(p, stage.decays[1]);
+    split<16, kTwo>(p, written, written_rest);
+    scale_rows(o, stage.decays[0]);
+    begin_products();
+    multiply_rows(s, written, keys);
+    if constexpr (kTwo) multiply_rows(s, written_rest, keys);
+    commit_products();
+    multiply_tile(o, left, mixes + kMixRead * kTileBytes, true);
+    commit_products();
+    if (c >= 2) barrier_wait(&shared.read_emptied[at], parity ^ 1);
+    wait_products<0>();
+    settle(s), settle(o);
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) shared.read[at][8 * j + 2 * t + i % 2][warp * 16 + g + i / 2 * 8] = o[4 * j + i];
+    barrier_arrive(&shared.read_filled[at]);
+  }
+#pragma unroll
+  for (int j = 0; j < 16; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) state[(8 * j + 2 * t + i % 2) * kHead + i / 2 * 8] = s[4 * j + i];
+}
+
+__device__ inline float sum_of_half(float value) {
+  for (int offset = 8; offset > 0; offset /= 2) value += __shfl_xor_sync(kAllLanes, value, offset);
+  return value;
+}
+
+// Norm and gate: half a warp a row, eight rows of the chunk for each thread.
+template <typename Q>
+__device__ void finish_rows(const DeltaView& d, const ChunkTiles& tiles, const Walk& walk, Shared& shared) {
+  constexpr int kEach = kChunk / 8;
+  const int thread = threadIdx.x % 128, first = thread / 16, column = thread % 16 * 4;
+  const int64_t channel = int64_t{walk.head} * kHead + walk.slice * kColumns + column;
+  const float4 norm = *reinterpret_cast<const float4*>(d.norm + walk.slice * kColumns + column);
+  const auto gate = [&](float z) { return __fdividef(d.silu_gate ? z : 1.0f, 1.0f + __expf(-z)); };
+  if (thread == 0) fill_stage(d, tiles, walk, shared, 0), fill_stage(d, tiles, walk, shared, 1);
+  for (int c = 0; c < walk.chunks; ++c) {
+    const int at = c % 2, rows = walk.run.end(c) - walk.run.begin(c);
+    const uint32_t parity = c / 2 % 2;
+    const int64_t row = walk.run.start + walk.run.begin(c);
+    if (thread == 0) barrier_expect(&shared.squares_filled[at], kChunk * 4);
+    typename Q::Raw z[kEach];
+    float4 o[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) z[i] = Q::load(d.z, (row + min(first + 8 * i, rows - 1)) * d.z.stride[0] + channel);
+    barrier_wait(&shared.read_filled[at], parity);
+    if (thread == 0) fill_stage(d, tiles, walk, shared, c + 2);  // what reads the stage is over
+    const uint32_t there = address_in(1 - walk.slice, shared.squares[at][walk.slice]);
+    const uint32_t barrier = address_in(1 - walk.slice, &shared.squares_filled[at]);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int r = first + 8 * i;
+      o[i] = *reinterpret_cast<const float4*>(&shared.read[at][r][column]);
+      const float sum = sum_of_half(o[i].x * o[i].x + o[i].y * o[i].y + o[i].z * o[i].z + o[i].w * o[i].w);
+      if (thread % 16 == 0) {
+        shared.squares[at][walk.slice][r] = sum;
+        store_in(there + r * 4, sum, barrier);
+      }
+    }
+    barrier_arrive(&shared.read_emptied[at]);
+    __syncwarp();
+    barrier_wait(&shared.squares_filled[at], parity);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int r = first + 8 * i;
+      if (r >= rows) continue;
+      const float factor = rsqrtf((shared.squares[at][0][r] + shared.squares[at][1][r]) * (1.0f / kHead) + d.epsilon);
+      const float4 of = Q::widen(z[i]);
+      Q::store(d.out, (row + r) * d.out.stride[0] + channel,
+               {o[i].x * factor * norm.x * gate(of.x), o[i].y * factor * norm.y * gate(of.y),
+                o[i].z * factor * norm.z * gate(of.z), o[i].w * factor * norm.w * gate(of.w)});
+    }
+  }
+}
+
+template <int kLimbs, typename Q>
+__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
+    walk_kernel(DeltaView d, ChunkTiles tiles) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  const Walk walk = Walk::of(d);
+  if (walk.chunks == 0) return;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      barrier_init(&shared.filled[i], 1);
+      barrier_init(&shared.read_filled[i], 128), barrier_init(&shared.read_emptied[i], 128);
+      barrier_init(&shared.squares_filled[i], 1);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  cluster_sync();
+  if (__shfl_sync(kAllLanes, threadIdx.x / 128, 0) == 0)
+    walk_state<kLimbs>(d, walk, shared);
+  else
+    finish_rows<Q>(d, tiles, walk, shared);
+  __syncwarp();
+  cluster_sync();  // a block's memory lives until the other one has written to it
+}
+
+}  // namespace
+
+void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int limbs) {
+  constexpr int kBytes = static_cast<int>(sizeof(Shared));
+  const dim3 grid(static_cast<unsigned>(2 * d.value_heads), static_cast<unsigned>(d.rows.sequences));
+  with_quads(d, [&](auto quads) {
+    const auto kernel = limbs == 1 ? walk_kernel<1, decltype(quads)> : walk_kernel<2, decltype(quads)>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    kernel<<<grid, kWalkThreads, kBytes, stream>>>(d, tiles);
+  });
+}
+
+}  // namespace braid::cuda
