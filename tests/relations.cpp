@@ -33,6 +33,9 @@ struct Subject {
 };
 
 constexpr double kMagnified = 1e-4;
+// Between whole models in bf16 on a GPU, where pieces of other lengths take kernels that sum in another order, so that
+// operands round another way: the bound of the reference cases there.
+constexpr double kWholeRounded = 3e-2;
 // How often a branch rounds between its input and what it writes: inputs of its products, keys, values, probabilities.
 constexpr double kRoundings = 8;
 
@@ -54,7 +57,7 @@ std::vector<Subject> subjects() {
     }
   }
   for (const bool fast : {false, true}) {
-    const double bound = fast ? kRoundings * 0x1p-9 : kMagnified;
+    const double bound = fast ? kWholeRounded : kMagnified;
     if (make_gpu_executor({.fast = fast}) != nullptr)
       out.push_back({fmt::format("gpu {}", fast ? "fast" : "f32"), [fast] { return make_gpu_executor({.fast = fast}); },
                      bound, fast ? -1.0 : kMagnified, bound});
