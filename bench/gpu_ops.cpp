@@ -274,7 +274,9 @@ void run_all(Bench& bench) {
   time_delta(bench, 128, 1, 48), time_delta(bench, 1, 1, 48);
   time_delta(bench, 1, 1024, 48), time_delta(bench, 1, 8192, 48), time_delta(bench, 1, 8192, 8);
   time_attention(bench, {1, 8192, 0, 16, 2, 256}), time_attention(bench, {1, 8192, 0, 32, 8, 128});
-  time_attention(bench, {32, 1, 32767, 16, 2, 256}), time_attention(bench, {1, 1, 32767, 16, 2, 256});
+  time_attention(bench, {1, 1024, 31744, 16, 2, 256}), time_attention(bench, {1, 8192, 0, 32, 32, 64});
+  for (const int32_t sequences : {1, 32}) time_attention(bench, {sequences, 1, 32767, 16, 2, 256});
+  for (const int32_t sequences : {1, 128}) time_attention(bench, {sequences, 1, 1023, 16, 2, 256});
   for (const int32_t tokens : {1, 128}) time_experts(bench, tokens, fp8);
   time_experts(bench, 4096, bf16);
   time_sampling(bench, 1, {}, "greedy");

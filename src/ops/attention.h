@@ -41,7 +41,8 @@ struct PrepareHeads {
 // out[t, h] = sum over j of softmax_j(scale * q[t, h] . key[j, g]) * value[j, g], g = h div (query heads / kv heads),
 // over positions j <= position(t), and j > position(t) - window where window > 0 (a window counts the query itself).
 // Shapes    out, q: [tokens, query heads, size], rows and heads may be strided
-// Rounding  scores, softmax and sums in f32; one rounding into out
+// Rounding  scores, softmax and sums in f32; one rounding into out. An executor that rounds operands of products
+//           (Precision::attention) may round queries, and shares before they meet the values, to bf16
 struct PagedAttention {
   static constexpr std::string_view name = "paged_attention";
   Tensor out, q;

@@ -179,6 +179,17 @@ TEST(PagedAttention, HoldsForLongContextsAndLargeScores) {
     hold([&](Case& c) -> Op { return attend(c, {.queries = 2, .groups = 1, .size = 64}, kMixed, size); });
 }
 
+// Rows and keys beyond one tile of any kernel, and pieces that begin inside one.
+TEST(PagedAttention, HoldsForPromptsOfSeveralTiles) {
+  const Sequences sequences = {
+      {.first_position = 200}, {.first_position = 90, .rows = 81}, {.first_position = 0, .rows = 5}};
+  for (const int64_t size : {64, 72, 128, 192, 256})
+    for (const int64_t window : {0, 33})
+      hold([&](Case& c) -> Op {
+        return attend(c, {.queries = 3, .groups = 1, .size = size, .window = window}, sequences);
+      });
+}
+
 TEST(PagedAttention, AgreesWithTheFormulaByHand) {
   Case c(reference_subject());
   const Sequences at_one = {{.first_position = 1}};

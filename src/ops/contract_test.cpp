@@ -43,7 +43,7 @@ std::vector<Subject> make_subjects() {
   for (const bool fast : {false, true}) {
     const std::string name = fast ? "gpu fast" : "gpu f32";
     if (auto gpu = make_gpu_executor({.fast = fast, .host_memory = true}))
-      out.push_back({name, std::move(gpu), fast ? kBf16Precision : kF32Precision});
+      out.push_back({name, std::move(gpu), fast ? kTensorCorePrecision : kF32Precision});
     else
       absent().push_back(name + ": " + describe_devices());
   }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/attention/rows.h"
 #include "cuda/common/reduce.h"
+#include "cuda/common/start.h"
 #include "cuda/launch.h"
 
 namespace braid::cuda {
@@ -45,6 +46,7 @@ __device__ void ready(float* head, const View& from, int64_t at, const float* no
 
 __global__ void heads_kernel(Arguments a) {
   extern __shared__ float memory[];
+  await_earlier();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t row = blockIdx.x, unit = blockIdx.y * int64_t{kWarps} + warp;
   const int64_t queries = a.q.shape[1], keys = a.k.shape[1];
@@ -73,6 +75,7 @@ __global__ void heads_kernel(Arguments a) {
 }
 
 __global__ void gate_kernel(View x, View gate) {
+  await_earlier();
   const int64_t row = blockIdx.x;
   for (int64_t i = threadIdx.x; i < x.shape[1] * x.shape[2]; i += blockDim.x) {
     const int64_t head = i / x.shape[2], at = i % x.shape[2];
@@ -99,12 +102,12 @@ void launch(Context& context, const PrepareHeads& op) {
   const auto units = static_cast<unsigned>(op.q.size(1) + 2 * op.k.size(1));
   const dim3 grid(static_cast<unsigned>(op.rows.tokens), (units + kWarps - 1) / kWarps);
   const size_t shared = kWarps * static_cast<size_t>(op.q.width()) * sizeof(float);
-  heads_kernel<<<grid, kWarps * 32, shared, context.stream()>>>(a);
+  start(context, heads_kernel, {.grid = grid, .block = kWarps * 32, .shared = shared}, a);
 }
 
 void launch(Context& context, const GateBy& op) {
   if (op.x.elements() == 0) return;
-  gate_kernel<<<static_cast<unsigned>(op.x.size(0)), 256, 0, context.stream()>>>(view(op.x), view(op.gate));
+  start(context, gate_kernel, {.grid = static_cast<unsigned>(op.x.size(0)), .block = 256}, view(op.x), view(op.gate));
 }
 
 }  // namespace braid::cuda

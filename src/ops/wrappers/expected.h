@@ -15,10 +15,12 @@ struct Precision {
   double unit = 0x1p-24;  // roundoff of sums and functions: f32
   double operand = 0;     // relative rounding of each operand of a product with a weight: 2^-8 for bf16
   double step = 0;        // error of an input of such a product as a share of its row's largest: 1/254 for int8
+  double attention = 0;   // relative rounding of queries, and of shares before they meet the values: 2^-8 for bf16
 };
 inline constexpr Precision kExactPrecision{.unit = 0x1p-52};  // the reference
 inline constexpr Precision kF32Precision{};
 inline constexpr Precision kBf16Precision{.operand = 0x1p-8};
+inline constexpr Precision kTensorCorePrecision{.operand = 0x1p-8, .attention = 0x1p-8};
 
 // One piece of memory that an op writes: elements in row-major order of `where`.
 struct Expected {

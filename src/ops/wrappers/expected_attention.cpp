@@ -69,11 +69,13 @@ Pieces expect(const PrepareHeads& op, const Precision& precision) {
   return pieces;
 }
 
-// With e the largest error of a score and n keys: a share p_j is off by at most 2 e + |s_j - s_max| unit (the
-// difference), the elementary error of exp and n unit of the denominator, relative to itself; the sum over values adds
-// n unit. Splitting the keys and merging the parts costs as many roundings again, with a rescaling by exp each.
+// With e the largest error of a score and n keys: a share p_j is off by at most 2 e + 3 |s_j - s_max| unit (the
+// difference, and a scale in base two that is rounded twice), the elementary error of exp and n unit of the
+// denominator, relative to itself; the sum over values adds n unit. Splitting the keys and merging the parts costs as
+// many roundings again, with a rescaling by exp each. Tensor cores take rounded queries and shares, and may cut off
+// what they add: the denominator sums shares as they were before, so that their rounding does not cancel.
 Pieces expect(const PagedAttention& op, const Precision& precision) {
-  const Arithmetic math{precision.unit};
+  const Arithmetic math{precision.unit}, products{(precision.attention > 0 ? 4 : 1) * precision.unit};
   const int64_t heads = op.q.size(1), group = heads / op.cache.keys.size(2);
   Numbers out;
   for (int64_t s = 0; s < op.rows.sequences; ++s) {
@@ -81,11 +83,12 @@ Pieces expect(const PagedAttention& op, const Precision& precision) {
       const int64_t last = op.rows.positions.as<int32_t>()[t];
       const int64_t first = op.window > 0 ? std::max<int64_t>(0, last - op.window + 1) : 0;
       for (int64_t h = 0; h < heads; ++h) {
-        const Numbers query = load(head_of(op.q, t, h));
+        Numbers query = load(head_of(op.q, t, h));
+        for (Bounded& x : query) x.error = precision.attention * std::fabs(x.value);
         Numbers scores;
         for (int64_t j = first; j <= last; ++j)
-          scores.push_back(
-              math.multiply({op.scale, 0}, math.dot(query, load(head_at(op.cache, op.cache.keys, s, j, h / group)))));
+          scores.push_back(math.multiply({op.scale, 0},
+                                         products.dot(query, load(head_at(op.cache, op.cache.keys, s, j, h / group)))));
         double largest = -INFINITY, off = 0, total = 0;
         for (const Bounded& score : scores) largest = std::max(largest, score.value), off = std::max(off, score.error);
         for (const Bounded& score : scores) total += std::exp(score.value - largest);
@@ -94,7 +97,8 @@ Pieces expect(const PagedAttention& op, const Precision& precision) {
         for (int64_t j = first; j <= last; ++j) {
           const double distance = scores[static_cast<size_t>(j - first)].value - largest;
           const double share = std::exp(distance) / total;
-          const double relative = std::expm1(2 * off + std::fabs(distance) * math.unit + merges);
+          const double rounded = 2 * off + 3 * std::fabs(distance) * math.unit + merges + precision.attention;
+          const double relative = std::expm1(rounded);
           const Numbers value = load(head_at(op.cache, op.cache.values, s, j, h / group));
           for (size_t i = 0; i < sum.size(); ++i) {
             sum[i].value += share * value[i].value;

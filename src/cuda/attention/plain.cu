@@ -1,16 +1,15 @@
-// Attention over paged keys and values, for rows of any kind. A block takes one row and some query heads of one group;
-// its warps take batches of positions in turn, a lane holds a slice of the head. Scores of a batch are reduced over the
-// lanes by halving, so that each lane ends with one score and takes one exponential. Long contexts of few rows are cut
-// into splits that a second kernel joins. Bounded by memory for single rows of long contexts, by instructions for
-// prompts.
+// Attention in f32, for rows, layouts and head sizes of any kind. A block takes one row and some query heads of one
+// group; its warps take batches of positions in turn, a lane holds a slice of the head. Scores of a batch are reduced
+// over the lanes by halving, so that each lane ends with one score and takes one exponential. Long contexts of few rows
+// are cut into splits that a second kernel joins. Bounded by memory for single rows of long contexts, by instructions
+// for prompts.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/attention/rows.h"
+#include "cuda/attention/kernels.h"
 #include "cuda/attention/select.h"
 #include "cuda/common/reduce.h"
-#include "cuda/launch.h"
 
 namespace braid::cuda {
 namespace {
@@ -25,6 +24,7 @@ struct Arguments {
   int64_t window;
   int group;   // query heads of one kv head
   int splits;  // partial results go to `partial` where it is above 1
+  int32_t first_row;
   float* partial;
 };
 
@@ -158,7 +158,7 @@ __device__ float* warp_memory(float* memory, int warp, int size) {
 template <int kHeads>
 __device__ void join_warps(const Arguments& a, float* memory, int h, int64_t head) {
   const int size = static_cast<int>(a.out.shape[2]);
-  const int64_t row = blockIdx.x;
+  const int64_t row = a.first_row + blockIdx.x;
   float largest = -INFINITY, total = 0;
   for (int warp = 0; warp < kWarps; ++warp) largest = fmaxf(largest, warp_memory<kHeads>(memory, warp, size)[2 * h]);
   float factors[kWarps];
@@ -167,7 +167,7 @@ __device__ void join_warps(const Arguments& a, float* memory, int h, int64_t hea
     factors[warp] = its[0] == -INFINITY ? 0.0f : expf(its[0] - largest);
     total += factors[warp] * its[1];
   }
-  float* partial = a.partial + ((row * a.q.shape[1] + head) * a.splits + blockIdx.z) * (size + 2);
+  float* partial = a.partial + ((blockIdx.x * a.q.shape[1] + head) * a.splits + blockIdx.z) * (size + 2);
   for (int i = threadIdx.x; i < size; i += blockDim.x) {
     float sum = 0;
     for (int warp = 0; warp < kWarps; ++warp)
@@ -184,7 +184,7 @@ template <int kSlice, int kHeads, int kBatch, bool kPacked>
 __global__ void __launch_bounds__(kWarps * 32) attention_kernel(Arguments a) {
   extern __shared__ float memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t row = blockIdx.x;
+  const int64_t row = a.first_row + blockIdx.x;
   const int parts = (a.group + kHeads - 1) / kHeads;
   Walker<kSlice, kHeads, kBatch, kPacked> walker(a);
   walker.kv_head = blockIdx.y / parts;
@@ -218,9 +218,9 @@ __global__ void __launch_bounds__(kWarps * 32) attention_kernel(Arguments a) {
 }
 
 __global__ void join_splits_kernel(Arguments a) {
-  const int64_t row = blockIdx.x, head = blockIdx.y;
+  const int64_t row = a.first_row + blockIdx.x, head = blockIdx.y;
   const int size = static_cast<int>(a.out.shape[2]);
-  const float* partial = a.partial + (row * a.q.shape[1] + head) * a.splits * (size + 2);
+  const float* partial = a.partial + (blockIdx.x * a.q.shape[1] + head) * a.splits * (size + 2);
   float largest = -INFINITY, total = 0;
   for (int s = 0; s < a.splits; ++s) largest = fmaxf(largest, partial[s * (size + 2)]);
   for (int s = 0; s < a.splits; ++s) {
@@ -237,46 +237,36 @@ __global__ void join_splits_kernel(Arguments a) {
   }
 }
 
-// Keys and values are bf16 heads of `size` that begin at 16 bytes.
-bool packed(const CacheView& cache, int64_t size) {
-  const auto holds = [&](const View& v) {
-    return v.bf16 && reinterpret_cast<uintptr_t>(v.data) % 16 == 0 && v.stride[1] % 8 == 0 && v.stride[2] % 8 == 0 &&
-           v.shape[3] == size;
-  };
-  return holds(cache.keys) && holds(cache.values);
-}
-
 template <int kSlice, int kHeads, int kBatch, bool kPacked>
 void start(Context& context, const Arguments& a) {
   const int size = static_cast<int>(a.out.shape[2]), parts = (a.group + kHeads - 1) / kHeads;
-  const dim3 grid(static_cast<unsigned>(a.rows.tokens), static_cast<unsigned>(a.q.shape[1] / a.group * parts),
-                  static_cast<unsigned>(a.splits));
+  const auto rows = static_cast<unsigned>(a.rows.tokens - a.first_row);
+  const dim3 grid(rows, static_cast<unsigned>(a.q.shape[1] / a.group * parts), static_cast<unsigned>(a.splits));
   const size_t shared = size_t{kWarps} * kHeads * (size + 2) * sizeof(float);
   attention_kernel<kSlice, kHeads, kBatch, kPacked><<<grid, kWarps * 32, shared, context.stream()>>>(a);
   if (a.splits > 1)
-    join_splits_kernel<<<dim3(static_cast<unsigned>(a.rows.tokens), static_cast<unsigned>(a.q.shape[1])), 128, 0,
-                         context.stream()>>>(a);
+    join_splits_kernel<<<dim3(rows, static_cast<unsigned>(a.q.shape[1])), 128, 0, context.stream()>>>(a);
 }
 
 }  // namespace
 
-void launch(Context& context, const PagedAttention& op) {
-  if (op.rows.tokens == 0) return;
+void attend_plain(Context& context, const PagedAttention& op, int32_t first) {
   Arguments a{.out = view(op.out),
               .q = view(op.q),
               .rows = rows_view(op.rows),
               .cache = cache_view(op.cache),
               .scale = op.scale,
               .window = op.window,
-              .group = static_cast<int>(op.q.size(1) / op.cache.keys.size(2))};
+              .group = static_cast<int>(op.q.size(1) / op.cache.keys.size(2)),
+              .first_row = first};
   const int64_t size = std::max(op.q.width(), op.out.width());
   if (size > 256) fail("heads of {} have no kernel for CUDA; 256 is the largest", size);
   const int heads = a.group >= 2 ? 4 : 1;
-  const int64_t blocks = op.rows.tokens * op.cache.keys.size(2) * ((a.group + heads - 1) / heads);
+  const int64_t rows = op.rows.tokens - first, blocks = rows * op.cache.keys.size(2) * ((a.group + heads - 1) / heads);
   const int64_t reach = op.window > 0 ? std::min(op.window, op.rows.reach()) : op.rows.reach();
   a.splits = attention_splits({.blocks = blocks, .reach = reach, .multiprocessors = context.multiprocessors()});
-  if (a.splits > 1) a.partial = context.take<float>(op.rows.tokens * op.q.size(1) * a.splits * (op.out.width() + 2));
-  const bool full = packed(a.cache, size);
+  if (a.splits > 1) a.partial = context.take<float>(rows * op.q.size(1) * a.splits * (op.out.width() + 2));
+  const bool full = aligned_pages(op.cache.keys, size) && aligned_pages(op.cache.values, size);
   const auto choose = [&](auto one, auto four) { (heads == 4 ? four : one)(context, a); };
   if (size == 256 && full)
     choose(start<8, 1, 8, true>, start<8, 4, 4, true>);

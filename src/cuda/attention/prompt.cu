@@ -1,0 +1,439 @@
+// Attention of prompts on Hopper's tensor cores. A block takes 128 rows of a sequence and a kv head, where a row is a
+// token and one of the query heads that share the kv head, and walks over the keys in tiles that start at multiples of
+// their length: what a row adds up, and in which order, is a matter of its position alone. Two warps copy keys and two
+// copy values from the pages into shared memory, two stages deep: by the copy engine where a tile lies within the
+// sequence, else row by row with rows that nobody sees cleared; two warpgroups take 64 rows each. The scores of a tile
+// are multiplied while the shares of the one before are multiplied with its values; the warpgroups take turns, so that
+// one finds shares while the other multiplies. Scores, shares and sums are f32; queries, and shares as an operand, are
+// rounded to bf16. Bounded by the tensor cores.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "cuda/attention/hopper.h"
+#include "cuda/attention/kernels.h"
+#include "cuda/attention/page_map.h"
+#include "cuda/attention/warpgroup_product.h"
+#include "cuda/common/reduce.h"
+#include "cuda/common/start.h"
+
+namespace braid::cuda {
+namespace {
+
+constexpr int kRows = 128;  // of a block
+constexpr int kStages = 2;
+constexpr int kThreads = 384;  // two warpgroups that multiply, then one that copies
+constexpr int kCopiers = 64;   // threads that copy keys, and as many for values
+constexpr float kNone = -INFINITY;
+
+struct Arguments {
+  View out, q;
+  RowsView rows;
+  CacheView cache;
+  float scale;  // times log2(e)
+  int32_t window, group, first_sequence, size;
+  bool boxes;                   // pages are whole boxes of the copy engine
+  bool q_aligned, out_aligned;  // eight numbers of q begin at 16 bytes, two of out at their size
+};
+
+// What a block works on. Rows count through the tokens of the sequence, `group` to a token.
+struct Tile {
+  int32_t sequence, kv_head;
+  int32_t first_token, first_position;  // of the sequence in this pass
+  int32_t first, end;                   // rows of the tile; the sequence may end before `first` + kRows
+  int32_t low, high;                    // positions that some row sees: [low, high]
+};
+
+// Byte offsets in shared memory. Each matrix is a row of panels of 64 columns.
+template <int kSize, int kTokens>
+struct Layout {
+  static constexpr int kPanels = kSize / 64;
+  static constexpr uint32_t kQueryPanel = kRows * 128, kPanel = kTokens * 128;
+  static constexpr uint32_t kTile = kPanel * kPanels;
+  static constexpr uint32_t kKeys = kQueryPanel * kPanels, kValues = kKeys + kStages * kTile;
+  static constexpr uint32_t kBarriers = kValues + kStages * kTile;  // full keys, empty keys, full values, empty values
+  static constexpr uint32_t kBytes = kBarriers + 4 * kStages * 8 + 1024;  // the start is rounded up
+};
+
+struct Barriers {
+  uint32_t full, empty;  // of stage 0
+  __device__ void wait_full(int round) const { wait_phase(full + round % kStages * 8, round / kStages & 1); }
+  __device__ void wait_empty(int round) const { wait_phase(empty + round % kStages * 8, (round / kStages & 1) ^ 1); }
+  __device__ void arrive_full(int round) const { arrive(full + round % kStages * 8); }
+  __device__ void arrive_empty(int round) const { arrive(empty + round % kStages * 8); }
+};
+
+// Tiles are counted from the last one of the last sequence backwards, since those see the most keys. False past all.
+__device__ bool find_tile(const Arguments& a, int32_t index, Tile& tile) {
+  const int lane = threadIdx.x % 32;
+  for (int32_t last = a.rows.sequences - 1; last >= a.first_sequence; last -= 32) {
+    const int32_t s = last - lane;
+    int32_t rows = 0;
+    if (s >= a.first_sequence) rows = (a.rows.starts[s + 1] - a.rows.starts[s]) * a.group;
+    const int32_t count = (rows + kRows - 1) / kRows;
+    int32_t upto = count;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const int32_t other = __shfl_up_sync(kAllLanes, upto, offset);
+      if (lane >= offset) upto += other;
+    }
+    const unsigned above = __ballot_sync(kAllLanes, upto > index);
+    if (above == 0) {
+      index -= __shfl_sync(kAllLanes, upto, 31);
+      continue;
+    }
+    const int at = __ffs(static_cast<int>(above)) - 1;
+    tile.sequence = last - at;
+    rows = __shfl_sync(kAllLanes, rows, at);
+    tile.first = (__shfl_sync(kAllLanes, upto, at) - 1 - index) * kRows;
+    tile.end = min(rows, tile.first + kRows);
+    tile.first_token = a.rows.starts[tile.sequence];
+    tile.first_position = a.rows.positions[tile.first_token];
+    tile.high = tile.first_position + (tile.end - 1) / a.group;
+    tile.low = a.window > 0 ? max(0, tile.first_position + tile.first / a.group - a.window + 1) : 0;
+    return true;
+  }
+  return false;
+}
+
+// What two warps copy: keys or values.
+struct Source {
+  const View& pages;
+  const CUtensorMap* map;  // null where pages are no whole boxes
+  uint32_t memory;         // of stage 0
+  Barriers barriers;
+};
+
+// A tile that no row's limit cuts, by the copy engine.
+template <int kSize, int kTokens>
+__device__ void copy_whole(const Arguments& a, const Tile& tile, const Source& from, int32_t t, int round) {
+  using L = Layout<kSize, kTokens>;
+  constexpr int kBoxes = kTokens / kBoxPositions * L::kPanels;
+  constexpr uint32_t kBoxBytes = kBoxPositions * 128;
+  static_assert(kBoxes <= kCopiers);
+  const int thread = static_cast<int>(threadIdx.x) % kCopiers;
+  if (thread >= kBoxes) return from.barriers.arrive_full(round);
+  const int box = thread / L::kPanels, panel = thread % L::kPanels;
+  const uint32_t full = from.barriers.full + round % kStages * 8;
+  const int32_t place = place_of(a.cache, tile.sequence, t * kTokens + box * kBoxPositions);
+  arrive_expecting(full, kBoxBytes);
+  copy_box(from.memory + round % kStages * L::kTile + panel * L::kPanel + box * kBoxBytes, from.map,
+           {panel * 64, tile.kv_head, place}, full);
+}
+
+// Any tile; positions that no row sees are cleared, since they may hold anything.
+template <int kSize, int kTokens>
+__device__ void copy_seen(const Arguments& a, const Tile& tile, const Source& from, int32_t t, int round) {
+  using L = Layout<kSize, kTokens>;
+  const int thread = static_cast<int>(threadIdx.x) % kCopiers, piece = thread % 8;
+  const auto* data =
+      static_cast<const __nv_bfloat16*>(from.pages.data) + tile.kv_head * from.pages.stride[2] + piece * 8;
+  const uint32_t stage = from.memory + round % kStages * L::kTile;
+#pragma unroll 2
+  for (int row = thread / 8; row < kTokens; row += kCopiers / 8) {
+    const int32_t position = t * kTokens + row;
+    const bool seen = position >= tile.low && position <= tile.high;
+    const int64_t place = seen ? place_of(a.cache, tile.sequence, position) : 0;
+    const __nv_bfloat16* source = data + place * from.pages.stride[1];
+#pragma unroll
+    for (int panel = 0; panel < L::kPanels; ++panel)
+      copy_16(stage + panel * L::kPanel + swizzled(row, piece), source + panel * 64,
+              seen && panel * 64 + piece * 8 < a.size);
+  }
+  close_copies();
+  wait_copies<0>();
+  publish_shared();
+  from.barriers.arrive_full(round);
+}
+
+template <int kSize, int kTokens>
+__device__ void copy_tiles(const Arguments& a, const Tile& tile, const Source& from) {
+  const int32_t begin = tile.low / kTokens, end = tile.high / kTokens;
+  for (int32_t t = begin; t <= end; ++t) {
+    from.barriers.wait_empty(t - begin);
+    if (from.map != nullptr && t * kTokens >= tile.low && t * kTokens + kTokens - 1 <= tile.high)
+      copy_whole<kSize, kTokens>(a, tile, from, t, t - begin);
+    else
+      copy_seen<kSize, kTokens>(a, tile, from, t, t - begin);
+  }
+}
+
+// Puts this warpgroup's 64 rows of queries into shared memory, in bf16.
+template <int kSize, int kTokens>
+__device__ void load_queries(const Arguments& a, const Tile& tile, char* memory, int group) {
+  using L = Layout<kSize, kTokens>;
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+#pragma unroll 8
+  for (int i = 0; i < 64 * kSize / 8 / 128; ++i) {
+    const int at = thread + i * 128, row = group * 64 + at / (kSize / 8), column = at % (kSize / 8) * 8;
+    const int32_t flat = tile.first + row;
+    uint4 words = {0, 0, 0, 0};
+    if (flat < tile.end && column < a.size) {
+      const int64_t token = tile.first_token + flat / a.group, head = tile.kv_head * a.group + flat % a.group;
+      const int64_t from = token * a.q.stride[0] + head * a.q.stride[1] + column;
+      if (!a.q_aligned) {
+        float x[8];
+        for (int j = 0; j < 8; ++j) x[j] = get(a.q, from + j);
+        words = {pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])};
+      } else if (a.q.bf16) {
+        words = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(a.q.data) + from);
+      } else {
+        const auto* q = reinterpret_cast<const float4*>(static_cast<const float*>(a.q.data) + from);
+        const float4 x = q[0], y = q[1];
+        words = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w), pack_bf16(y.x, y.y), pack_bf16(y.z, y.w)};
+      }
+    }
+    *reinterpret_cast<uint4*>(memory + column / 64 * L::kQueryPanel + swizzled(row, column % 64 / 8)) = words;
+  }
+}
+
+// What a thread keeps of its two rows, eight apart.
+template <int kSize, int kTokens>
+struct Softmax {
+  float scores[kTokens / 2];
+  uint32_t shares[kTokens / 16][4];
+  float sums[kSize / 2];
+  float largest[2] = {kNone, kNone}, total[2] = {0, 0};  // in base two; of this thread's columns
+  float shrink[2];                                       // of what was summed so far
+  int32_t last[2];                                       // position of the row
+
+  // Columns that a row does not see.
+  __device__ void mask(int32_t first_position, int32_t window) {
+    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; ++i) {
+      const int32_t position = first_position + i / 4 * 8 + column + i % 2, row = last[i / 2 % 2];
+      if (position > row || (window > 0 && position <= row - window)) scores[i] = kNone;
+    }
+  }
+  // Scores become shares of the largest so far.
+  __device__ void find_shares(float scale) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float above = kNone;
+#pragma unroll
+      for (int i = 0; i < kTokens / 8; ++i)
+        above = fmaxf(above, fmaxf(scores[4 * i + 2 * r], scores[4 * i + 2 * r + 1]));
+      above = fmaxf(above, __shfl_xor_sync(kAllLanes, above, 1));
+      above = fmaxf(above, __shfl_xor_sync(kAllLanes, above, 2));
+      above = fmaxf(largest[r], above * scale);
+      const float offset = above == kNone ? 0.0f : above;
+      shrink[r] = exp2_fast(largest[r] - offset);
+      largest[r] = above;
+      float sum = total[r] * shrink[r];
+#pragma unroll
+      for (int i = 0; i < kTokens / 8; ++i) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          float& x = scores[4 * i + 2 * r + j];
+          x = exp2_fast(x * scale - offset);
+          sum += x;
+        }
+      }
+      total[r] = sum;
+    }
+  }
+  __device__ void shrink_sums() {
+    if (!__any_sync(kAllLanes, shrink[0] != 1.0f || shrink[1] != 1.0f)) return;
+#pragma unroll
+    for (int i = 0; i < kSize / 2; ++i) sums[i] *= shrink[i / 2 % 2];
+  }
+  __device__ void round_shares() {
+#pragma unroll
+    for (int k = 0; k < kTokens / 16; ++k)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) shares[k][i] = pack_bf16(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+  }
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+template <int kSize, int kTokens>
+__device__ void issue_scores(Softmax<kSize, kTokens>& s, uint32_t queries, uint32_t keys) {
+  using L = Layout<kSize, kTokens>;
+  open_products();
+#pragma unroll
+  for (int k = 0; k < kSize / 16; ++k)
+    SharedProduct<kTokens>::issue(s.scores, matrix_at(queries + k / 4 * L::kQueryPanel + k % 4 * 32, 0),
+                                  matrix_at(keys + k / 4 * L::kPanel + k % 4 * 32, 0), k > 0);
+  close_products();
+}
+
+template <int kSize, int kTokens>
+__device__ void issue_values(Softmax<kSize, kTokens>& s, uint32_t values) {
+  open_products();
+#pragma unroll
+  for (int k = 0; k < kTokens / 16; ++k)
+    RegisterProduct<kSize>::issue(s.sums, s.shares[k], matrix_at(values + k * 2048, Layout<kSize, kTokens>::kPanel), 1);
+  close_products();
+}
+
+// Scores of the tile that begins at `position` become shares.
+template <int kSize, int kTokens>
+__device__ void find_shares(const Arguments& a, const Tile& tile, Softmax<kSize, kTokens>& s, int32_t position) {
+  hold_registers(s.scores);
+  const int32_t first_row = tile.first_position + tile.first / a.group;
+  if (position + kTokens - 1 > first_row || (a.window > 0 && position <= tile.high - a.window))
+    s.mask(position, a.window);
+  s.find_shares(a.scale);
+}
+
+template <int kSize>
+__device__ void store(const Arguments& a, const Tile& tile, const float (&sums)[kSize / 2], const float (&total)[2]) {
+  const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float sum = total[r];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    const float factor = 1.0f / sum;
+    const int32_t flat = tile.first + warp * 16 + lane / 4 + 8 * r;
+    if (flat >= tile.end) continue;
+    const int64_t token = tile.first_token + flat / a.group, head = tile.kv_head * a.group + flat % a.group;
+    const int64_t at = token * a.out.stride[0] + head * a.out.stride[1];
+#pragma unroll
+    for (int i = 0; i < kSize / 8; ++i) {
+      const int column = i * 8 + lane % 4 * 2;
+      if (column >= a.size) break;
+      const float x = sums[4 * i + 2 * r] * factor, y = sums[4 * i + 2 * r + 1] * factor;
+      if (!a.out_aligned)
+        put(a.out, at + column, x), put(a.out, at + column + 1, y);
+      else if (a.out.bf16)
+        *reinterpret_cast<uint32_t*>(static_cast<__nv_bfloat16*>(a.out.data) + at + column) = pack_bf16(x, y);
+      else
+        *reinterpret_cast<float2*>(static_cast<float*>(a.out.data) + at + column) = {x, y};
+    }
+  }
+}
+
+template <int kSize, int kTokens>
+__device__ void multiply_tiles(const Arguments& a, const Tile& tile, char* memory, const Barriers (&barriers)[2]) {
+  using L = Layout<kSize, kTokens>;
+  const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32, group = warp / 4;
+  const Barriers &keys = barriers[0], &values = barriers[1];
+  const uint32_t start = shared_address(memory), queries = start + group * 64 * 128;
+  load_queries<kSize, kTokens>(a, tile, memory, group);
+  publish_shared();
+  sync_some(1 + group, 128);
+  Softmax<kSize, kTokens> s;
+#pragma unroll
+  for (float& sum : s.sums) sum = 0;
+  for (int r = 0; r < 2; ++r)
+    s.last[r] = tile.first_position + min(tile.first + warp * 16 + lane / 4 + 8 * r, tile.end - 1) / a.group;
+  const int32_t begin = tile.low / kTokens, rounds = tile.high / kTokens - begin + 1;
+  const auto release = [&](const Barriers& which, int round) {
+    __syncwarp();
+    if (lane == 0) which.arrive_empty(round);
+  };
+  keys.wait_full(0);
+  issue_scores(s, queries, start + L::kKeys);
+  wait_products<0>();
+  release(keys, 0);
+  find_shares(a, tile, s, begin * kTokens);
+  s.round_shares();
+  const int mine = 3 + group, other = 4 - group;
+  if (group == 1) arrive_some(other, 256);
+  for (int round = 1; round < rounds; ++round) {
+    keys.wait_full(round);
+    sync_some(mine, 256);
+    issue_scores(s, queries, start + L::kKeys + round % kStages * L::kTile);
+    values.wait_full(round - 1);
+    issue_values(s, start + L::kValues + (round - 1) % kStages * L::kTile);
+    if (group == 0 || round + 1 < rounds) arrive_some(other, 256);
+    wait_products<1>();
+    release(keys, round);
+    find_shares(a, tile, s, (begin + round) * kTokens);
+    wait_products<0>();
+    hold_registers(s.sums);
+    release(values, round - 1);
+    s.shrink_sums();
+    s.round_shares();
+  }
+  values.wait_full(rounds - 1);
+  issue_values(s, start + L::kValues + (rounds - 1) % kStages * L::kTile);
+  wait_products<0>();
+  hold_registers(s.sums);
+  store<kSize>(a, tile, s.sums, s.total);
+}
+
+#endif
+
+template <int kSize, int kTokens>
+__global__ void __launch_bounds__(kThreads, 1)
+    prompt_kernel(const __grid_constant__ Arguments a, const __grid_constant__ CUtensorMap keys,
+                  const __grid_constant__ CUtensorMap values) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  using L = Layout<kSize, kTokens>;
+  extern __shared__ char unaligned[];
+  const uint32_t skip = -shared_address(unaligned) & 1023u;
+  char* memory = unaligned + skip;
+  const uint32_t start = shared_address(memory);
+  await_earlier();
+  Tile tile;
+  const auto heads = static_cast<int32_t>(a.cache.keys.shape[2]);
+  if (!find_tile(a, static_cast<int32_t>(blockIdx.x) / heads, tile)) return;
+  tile.kv_head = static_cast<int32_t>(blockIdx.x) % heads;
+  Barriers barriers[2];
+  for (int i = 0; i < 2; ++i) {
+    barriers[i].full = start + L::kBarriers + i * 2 * kStages * 8;
+    barriers[i].empty = barriers[i].full + kStages * 8;
+    if (threadIdx.x == 0)
+      for (int stage = 0; stage < kStages; ++stage)
+        set_barrier(barriers[i].full + stage * 8, kCopiers), set_barrier(barriers[i].empty + stage * 8, 8);
+  }
+  publish_shared();
+  __syncthreads();
+  if (threadIdx.x >= 256) {
+    shrink_registers<40>();
+    if (threadIdx.x < 256 + kCopiers)
+      copy_tiles<kSize, kTokens>(a, tile, {a.cache.keys, a.boxes ? &keys : nullptr, start + L::kKeys, barriers[0]});
+    else
+      copy_tiles<kSize, kTokens>(a, tile,
+                                 {a.cache.values, a.boxes ? &values : nullptr, start + L::kValues, barriers[1]});
+  } else {
+    grow_registers<232>();
+    multiply_tiles<kSize, kTokens>(a, tile, memory, barriers);
+  }
+#endif
+}
+
+template <int kSize, int kTokens>
+void attend(Context& context, const Arguments& a) {
+  constexpr uint32_t kBytes = Layout<kSize, kTokens>::kBytes;
+  static_assert(kBytes <= 227 * 1024);
+  check(cudaFuncSetAttribute(prompt_kernel<kSize, kTokens>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+        "shared memory for attention");
+  // The host does not know how the rows are spread over sequences: each may have one tile that is not full.
+  const int64_t sequences = a.rows.sequences - a.first_sequence, rows = a.rows.tokens - a.first_sequence;
+  const int64_t tiles = rows * a.group / kRows + sequences;
+  const auto blocks = static_cast<unsigned>(tiles * a.cache.keys.shape[2]);
+  start(context, prompt_kernel<kSize, kTokens>, {.grid = blocks, .block = kThreads, .shared = kBytes}, a,
+        a.boxes ? page_map(a.cache.keys) : CUtensorMap{}, a.boxes ? page_map(a.cache.values) : CUtensorMap{});
+}
+
+}  // namespace
+
+void attend_prompt(Context& context, const PagedAttention& op) {
+  Arguments a{.out = view(op.out),
+              .q = view(op.q),
+              .rows = rows_view(op.rows),
+              .cache = cache_view(op.cache),
+              .scale = op.scale * 1.44269504f,
+              .window = static_cast<int32_t>(op.window),
+              .group = static_cast<int32_t>(op.q.size(1) / op.cache.keys.size(2)),
+              .first_sequence = op.rows.thin,
+              .size = static_cast<int32_t>(op.q.width())};
+  a.boxes = a.cache.page_size % kBoxPositions == 0;
+  a.q_aligned = begins_at(a.q, 16, a.q.bf16 ? 8 : 4), a.out_aligned = begins_at(a.out, a.out.bf16 ? 4 : 8, 2);
+  switch ((a.size + 63) / 64) {
+    case 1:
+      return attend<64, 128>(context, a);
+    case 2:
+      return attend<128, 128>(context, a);
+    case 3:
+      return attend<192, 80>(context, a);
+    default:
+      return attend<256, 80>(context, a);
+  }
+}
+
+}  // namespace braid::cuda
