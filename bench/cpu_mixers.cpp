@@ -141,6 +141,7 @@ void measure_all(int threads) {
   for (const int64_t sequences : {1, 16, 64}) delta_rule(*executor, sequences, true);
   for (const int64_t rows : {4, 5, 8, 16, 64, 512}) delta_rule(*executor, rows, false);
   for (const DType type : {DType::BF16, DType::F32}) {
+    for (const int64_t position : {500, 2000, 7500}) attention(*executor, {2, 1, 256, 1, position, type});
     attention(*executor, {8, 2, 128, 1, 500, type});
     attention(*executor, {8, 2, 128, 1, 4000, type});
     attention(*executor, {4, 4, 128, 1, 4000, type});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/memory_info.h"
 #include "model/registry.h"
@@ -13,10 +14,9 @@ namespace braid {
 namespace {
 
 bool has_weights(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "model.safetensors.index.json")
-      return true;
-  return false;
+  return std::ranges::any_of(list_folder(folder), [](const std::filesystem::path& path) {
+    return path.extension() == ".safetensors" || path.filename() == "model.safetensors.index.json";
+  });
 }
 
 ModelOptions model_options(const OpenOptions& options) {
@@ -91,7 +91,7 @@ std::optional<ChatTemplate> find_template(const OpenOptions& options, const std:
 GenerationConfig read_generation(const std::filesystem::path& folder, const Json& config) {
   const std::filesystem::path file = folder / "generation_config.json";
   GenerationConfig generation;
-  if (std::filesystem::exists(file)) generation = parse_generation_config(read_json(file), file.string());
+  if (is_there(file)) generation = parse_generation_config(read_json(file), file.string());
   if (generation.end_tokens.empty())
     generation.end_tokens = parse_end_tokens(config, (folder / "config.json").string());
   return generation;
@@ -131,10 +131,10 @@ OpenModel open_model(const OpenOptions& options) {
   PlannedModel planned = plan_model(options, model.executor->cache_type());
   if (!planned.checkpoint && !options.random) fail("{}: holds no safetensors file", planned.folder.string());
   model.folder = planned.folder;
-  model.context = fitting_context(options, planned.spec, planned.plan.bytes());
-  if (std::filesystem::exists(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
+  if (is_there(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
   model.generation = read_generation(model.folder, planned.config);
+  model.context = fitting_context(options, planned.spec, planned.plan.bytes());
   model.weights = options.random ? random_weights(planned.plan, *model.executor, options.random->seed)
                                  : load_weights(planned.plan, planned.checkpoint, *model.executor);
   model.spec = std::move(planned.spec);

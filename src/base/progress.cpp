@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/interrupt.h"
+
 namespace braid {
 
 using Clock = std::chrono::steady_clock;
@@ -25,6 +27,7 @@ Progress::~Progress() {
 
 void Progress::advance(uint64_t amount) {
   done_ = std::min(total_, done_ + amount);
+  check_interrupted();
   const auto now = Clock::now();
   if (!terminal_ || now - start_ < std::chrono::milliseconds(300) || now - last_ < std::chrono::milliseconds(50))
     return;

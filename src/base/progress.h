@@ -16,6 +16,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
+  // Throws Interrupted after Ctrl-C, where the program catches it.
   void advance(uint64_t amount);
 
  private:

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <thread>
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "base/output_file.h"
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/grid.h"
@@ -32,12 +35,26 @@ struct Options {
   bool json = false;
 };
 
-void write_file(const std::string& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) fail(ErrorKind::Resource, "{}: cannot be written", file);
-}
+// --out and --svg, opened before the work so that a place that cannot be written is known at once.
+class Outputs {
+ public:
+  explicit Outputs(const Options& options) {
+    if (!options.out.empty()) json_.emplace(options.out);
+    if (!options.svg.empty()) svg_.emplace(options.svg);
+  }
+  void finish(const Json& result, const std::string& plot) {
+    write(json_, result.dump(1) + "\n");
+    write(svg_, plot);
+  }
+
+ private:
+  static void write(std::optional<OutputFile>& file, const std::string& text) {
+    if (!file) return;
+    file->write_at(0, std::as_bytes(std::span(text)));
+    file->finish();
+  }
+  std::optional<OutputFile> json_, svg_;
+};
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -132,6 +149,8 @@ void bench_grid(Options options) {
   }
   if (options.random_weights) options.open.random = {.format = options.format, .layers = options.layers};
   options.open.context = 1;  // each cell takes the state it needs
+  Outputs outputs(options);
+  catch_interrupts(Again::Ends);
   const OpenModel model = open_model(options.open);
   if (!options.measure.contexts.empty()) options.grid.contexts = options.measure.contexts;
   Json result = {{"braid", std::string(version())},
@@ -145,13 +164,15 @@ void bench_grid(Options options) {
     fmt::print("{}\n", result.dump(1));
   else
     print_grid(result);
-  if (!options.out.empty()) write_file(options.out, result.dump(1) + "\n");
+  outputs.finish(result, "");
 }
 
 void bench(const Options& options) {
   if (!options.shape.empty() || options.random_weights) return bench_grid(options);
   if (options.open.model.empty()) fail(ErrorKind::Usage, "MODEL or --shape is required");
   if (!options.other.empty()) return compare(options.open.model, options.other);
+  Outputs outputs(options);
+  catch_interrupts(Again::Ends);
   const OpenModel model = open_model(options.open);
   Json result = {{"braid", std::string(version())},
                  {"commit", std::string(commit())},
@@ -163,8 +184,7 @@ void bench(const Options& options) {
     fmt::print("{}\n", result.dump(1));
   else
     print(result);
-  if (!options.out.empty()) write_file(options.out, result.dump(1) + "\n");
-  if (!options.svg.empty()) write_file(options.svg, plot(result));
+  outputs.finish(result, plot(result));
 }
 
 }  // namespace
@@ -209,10 +229,17 @@ void add_bench(CLI::App& app) {
   list("--prompts", options->grid.prompts, "read prompts of these lengths, with random weights");
   command->add_flag("--profile", options->grid.profile, "time by kind of op, with random weights");
   add_json_option(*command, options->json);
-  for (CLI::Option* option : command->get_options())
-    if (option->get_name() != "MODEL" && option->get_name() != "OTHER" && option->get_name() != "--help")
-      command->get_option("OTHER")->excludes(option);
-  command->callback([options] { bench(*options); });
+  exclude(*command, {{"--shape", {"--svg", "--prefill", "--decode", "--repeats"}},
+                     {"--random-weights", {"--svg", "--prefill", "--decode", "--repeats"}}});
+  command->callback([options, command] {
+    for (const CLI::Option* option : command->get_options())
+      if (!options->other.empty() && option->count() > 0 && option->nonpositional())
+        fail(ErrorKind::Usage, "{} excludes OTHER: two results are compared as they are", option->get_name());
+    for (const char* flag : {"--format", "--layers", "--batches", "--prompts", "--profile"})
+      if (command->count(flag) > 0 && options->shape.empty() && !options->random_weights)
+        fail(ErrorKind::Usage, "{} needs --shape or --random-weights", flag);
+    bench(*options);
+  });
 }
 
 }  // namespace braid::cli

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "cli/hash.h"
 #include "engine/sampler.h"
 #include "engine/step_runner.h"
 #include "ops/wrappers/counting.h"

@@ -1,78 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/logits_file.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace braid::cli {
 namespace {
 
+constexpr uint32_t kVersion = 2;
+
 struct Header {
   char magic[8] = {'B', 'R', 'A', 'I', 'D', 'L', 'G', 'T'};
-  uint32_t version = 1;
+  uint32_t version = kVersion;
   uint32_t vocabulary = 0;
-  uint64_t rows = 0;
+  uint64_t rows = 0, longest = 0, stride = 0, text = 0;
+  uint64_t hash = 0;  // of the fields above and of the rows' hashes
 };
-static_assert(sizeof(Header) == 24);
+static_assert(sizeof(Header) == 56);
+
+uint64_t hash_of(std::span<const std::byte> bytes) {
+  Hash hash;
+  hash.add(bytes);
+  return hash.value();
+}
+
+uint64_t hash_of(const Header& header, std::span<const std::byte> row_hashes) {
+  Hash hash;
+  hash.add(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, hash)));
+  hash.add(row_hashes);
+  return hash.value();
+}
+
+int64_t row_offset(const LogitsSubject& subject, int64_t row) {
+  return static_cast<int64_t>(sizeof(Header)) + 8 * subject.rows + 4 * subject.vocabulary * row;
+}
 
 }  // namespace
 
-LogitsWriter::LogitsWriter(const std::string& file, int64_t rows, int64_t vocabulary)
-    : file_(file), partial_(file + ".partial"), vocabulary_(vocabulary) {
-  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) fail("{}: is not a regular file", file);
-  stream_ = std::fopen(partial_.c_str(), "wb");
-  if (stream_ == nullptr) fail("{}: cannot be written: {}", partial_, std::strerror(errno));
-  const Header header{.vocabulary = static_cast<uint32_t>(vocabulary), .rows = static_cast<uint64_t>(rows)};
-  if (std::fwrite(&header, sizeof header, 1, stream_) != 1)
-    fail(ErrorKind::Resource, "{}: cannot be written: {}", partial_, std::strerror(errno));
-}
-
-LogitsWriter::~LogitsWriter() {
-  if (stream_ == nullptr) return;
-  std::fclose(stream_);
-  std::error_code ignored;
-  std::filesystem::remove(partial_, ignored);
-}
+LogitsWriter::LogitsWriter(const std::string& file, const LogitsSubject& subject)
+    : subject_(subject), hashes_(static_cast<size_t>(subject.rows)), out_(file) {}
 
 void LogitsWriter::write(int64_t row, std::span<const float> logits) {
-  const auto at = static_cast<off_t>(sizeof(Header)) + static_cast<off_t>(row * vocabulary_ * 4);
-  if (::fseeko(stream_, at, SEEK_SET) != 0 || std::fwrite(logits.data(), 4, logits.size(), stream_) != logits.size())
-    fail(ErrorKind::Resource, "{}: cannot be written: {}", partial_, std::strerror(errno));
+  const auto bytes = std::as_bytes(logits);
+  hashes_[static_cast<size_t>(row)] = hash_of(bytes);
+  out_.write_at(row_offset(subject_, row), bytes);
+  ++written_;
 }
 
 void LogitsWriter::finish() {
-  const bool good = std::fflush(stream_) == 0 && ::fsync(::fileno(stream_)) == 0;
-  const int reason = errno;
-  std::fclose(stream_);
-  stream_ = nullptr;
-  if (!good) {
-    std::filesystem::remove(partial_);
-    fail(ErrorKind::Resource, "{}: cannot be written: {}", partial_, std::strerror(reason));
-  }
-  std::filesystem::rename(partial_, file_);
+  CHECK(written_ == subject_.rows, "{} of {} rows", written_, subject_.rows);
+  Header header{.vocabulary = static_cast<uint32_t>(subject_.vocabulary),
+                .rows = static_cast<uint64_t>(subject_.rows),
+                .longest = static_cast<uint64_t>(subject_.longest),
+                .stride = static_cast<uint64_t>(subject_.stride),
+                .text = subject_.text};
+  const auto hashes = std::as_bytes(std::span(hashes_));
+  header.hash = hash_of(header, hashes);
+  out_.write_at(0, std::as_bytes(std::span(&header, 1)));
+  out_.write_at(sizeof header, hashes);
+  out_.finish();
 }
 
-LogitsReader::LogitsReader(const std::string& file, int64_t rows, int64_t vocabulary)
-    : bytes_(file), vocabulary_(vocabulary) {
+LogitsReader::LogitsReader(const std::string& file, const LogitsSubject& subject)
+    : file_(file), bytes_(file), subject_(subject) {
+  const auto bytes = bytes_.bytes();
   Header header;
-  if (bytes_.bytes().size() < sizeof header) fail("{}: not a file of logits", file);
-  std::memcpy(&header, bytes_.bytes().data(), sizeof header);
-  if (std::memcmp(header.magic, Header().magic, 8) != 0 || header.version != 1) fail("{}: not a file of logits", file);
-  if (header.vocabulary != vocabulary || header.rows != static_cast<uint64_t>(rows))
-    fail("{}: holds {} rows of {} logits, and {} rows of {} are compared", file, header.rows, header.vocabulary, rows,
-         vocabulary);
-  if (bytes_.bytes().size() != sizeof header + header.rows * header.vocabulary * 4)
-    fail("{}: is cut short: {} bytes", file, bytes_.bytes().size());
+  if (bytes.size() < sizeof header || std::memcmp(bytes.data(), header.magic, sizeof header.magic) != 0)
+    fail("{}: not a file of logits", file);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.version != kVersion)
+    fail("{}: is of version {} and {} is read: write it anew with --save-logits", file, header.version, kVersion);
+  const uint64_t hashes = (bytes.size() - sizeof header) / 8;
+  if (header.rows > hashes ||
+      header.hash != hash_of(header, bytes.subspan(sizeof header, 8 * static_cast<size_t>(header.rows))))
+    fail("{}: its head is damaged", file);
+  if (header.vocabulary != subject.vocabulary)
+    fail("{}: holds logits of {} tokens, and the model has {}", file, header.vocabulary, subject.vocabulary);
+  if (header.longest != static_cast<uint64_t>(subject.longest) ||
+      header.stride != static_cast<uint64_t>(subject.stride))
+    fail("{}: was made with --max-tokens {} and --stride {}, and these are {} and {} here", file, header.longest,
+         header.stride, subject.longest, subject.stride);
+  if (header.text != subject.text || header.rows != static_cast<uint64_t>(subject.rows))
+    fail("{}: was made from another text, or with another tokenizer or --separator", file);
+  if (std::ssize(bytes) != row_offset(subject, subject.rows)) fail("{}: is cut short: {} bytes", file, bytes.size());
 }
 
 std::span<const float> LogitsReader::row(int64_t row) const {
-  const std::byte* start = bytes_.bytes().data() + sizeof(Header) + row * vocabulary_ * 4;
-  return {reinterpret_cast<const float*>(start), static_cast<size_t>(vocabulary_)};
+  const auto bytes = bytes_.bytes().subspan(static_cast<size_t>(row_offset(subject_, row)),
+                                            static_cast<size_t>(4 * subject_.vocabulary));
+  uint64_t expected = 0;
+  std::memcpy(&expected, bytes_.bytes().data() + sizeof(Header) + 8 * row, sizeof expected);
+  if (hash_of(bytes) != expected) fail("{}: row {} is damaged", file_, row);
+  return {reinterpret_cast<const float*>(bytes.data()), static_cast<size_t>(subject_.vocabulary)};
 }
 
 }  // namespace braid::cli

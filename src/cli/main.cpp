@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "api/device.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/version.h"
@@ -86,6 +88,12 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const braid::Error& error) {
     return report(error.message(), error.kind() == braid::ErrorKind::Usage ? kWrongUsage : kFailed);
+  } catch (const braid::Interrupted&) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);  // so that a shell sees what ended the program
+    return kFailed;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), kFailed);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kFailed);
   } catch (const std::exception& error) {

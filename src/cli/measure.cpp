@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "cli/hash.h"
 #include "engine/sampler.h"
 #include "engine/step_runner.h"
 #include "engine/transfer.h"

@@ -10,6 +10,8 @@
 
 #include "api/model.h"
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "cli/command.h"
@@ -87,6 +89,22 @@ void compare(std::span<const float> ours, std::span<const float> theirs, Sums& s
   sums.agreed += std::ranges::max_element(ours) - ours.begin() == std::ranges::max_element(theirs) - theirs.begin();
 }
 
+// What the logits of these windows are of.
+LogitsSubject subject_of(const Options& options, const OpenModel& model, const std::vector<Window>& list) {
+  LogitsSubject subject{.vocabulary = model.spec.vocabulary,
+                        .longest = std::min(options.max_tokens, model.context),
+                        .stride = options.stride};
+  Hash hash;
+  for (const Window& window : list) {
+    const int64_t bounds[] = {std::ssize(window.tokens), window.counted_from};
+    subject.rows += bounds[0] - bounds[1];
+    hash.add(std::as_bytes(std::span(bounds)));
+    hash.add(std::as_bytes(std::span(window.tokens)));
+  }
+  subject.text = hash.value();
+  return subject;
+}
+
 Sums score(const Options& options, const OpenModel& model, const std::vector<Window>& list) {
   int64_t longest = 0;
   std::vector<ScoreDocument> documents;
@@ -98,10 +116,9 @@ Sums score(const Options& options, const OpenModel& model, const std::vector<Win
   }
   std::optional<LogitsWriter> writer;
   std::optional<LogitsReader> reader;
-  int64_t rows = 0;
-  for (const ScoreDocument& document : documents) rows += std::ssize(document.positions);
-  if (!options.save_logits.empty()) writer.emplace(options.save_logits, rows, model.spec.vocabulary);
-  if (!options.against.empty()) reader.emplace(options.against, rows, model.spec.vocabulary);
+  const LogitsSubject subject = subject_of(options, model, list);
+  if (!options.save_logits.empty()) writer.emplace(options.save_logits, subject);
+  if (!options.against.empty()) reader.emplace(options.against, subject);
   // Rows of a file lie document by document.
   std::vector<int64_t> first_row;
   int64_t at = 0;
@@ -114,7 +131,7 @@ Sums score(const Options& options, const OpenModel& model, const std::vector<Win
                                  .chunk = std::min(options.chunk, longest),
                                  .step_tokens = options.chunk * 2,
                                  .sequences = static_cast<int32_t>(sequences)});
-  Progress progress("scoring", static_cast<uint64_t>(rows), Progress::Unit::Items);
+  Progress progress("scoring", static_cast<uint64_t>(subject.rows), Progress::Unit::Items);
   Sums sums;
   scorer.run(documents, [&](const ScoredRow& row) {
     const ScoreDocument& document = documents[row.document];
@@ -133,14 +150,18 @@ void perplexity(const Options& options) {
   if (options.max_tokens < 2) fail(ErrorKind::Usage, "--max-tokens must be at least 2");
   if (options.stride < 0 || options.stride > options.max_tokens)
     fail(ErrorKind::Usage, "--stride must lie between 0 and --max-tokens ({})", options.max_tokens);
-  for (const std::string& read : {options.file, options.against})
-    if (!options.save_logits.empty() && std::filesystem::exists(options.save_logits) && std::filesystem::exists(read) &&
-        std::filesystem::equivalent(read, options.save_logits))
-      fail(ErrorKind::Usage, "--save-logits would replace {}, which is read", read);
+  if (!options.save_logits.empty()) {
+    std::error_code unequal;  // also where one of the two is not there
+    for (const std::string& read : {options.file, options.against})
+      if (std::filesystem::equivalent(read, options.save_logits, unequal))
+        fail(ErrorKind::Usage, "--save-logits would replace {}, which is read", read);
+    OutputFile(options.save_logits);  // a place that cannot be written is known before the model is loaded
+  }
+  catch_interrupts(Again::Ends);
   const OpenModel model = open_model(options.open);
   if (!model.tokenizer) fail("{}: has no tokenizer.json", model.folder.string());
-  if (options.max_tokens > model.context) log::warn("documents are cut at the context of {} tokens", model.context);
   const std::vector<Window> list = windows(options, *model.tokenizer, std::min(options.max_tokens, model.context));
+  if (options.max_tokens > model.context) log::warn("documents are cut at the context of {} tokens", model.context);
   const Sums sums = score(options, model, list);
   const double loss = sums.loss / static_cast<double>(sums.tokens), tokens = static_cast<double>(sums.tokens);
   if (options.json) {

@@ -1,21 +1,17 @@
 // braid run: one answer, or a chat.
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/input.h"
@@ -48,32 +44,6 @@ Json special_tokens(const OpenModel& model) {
   return out;
 }
 
-std::atomic<bool> interrupted{false};
-
-// A byte for every Ctrl-C, so that whoever waits for the keyboard wakes up whichever thread took the signal.
-int interrupt_pipe[2] = {-1, -1};
-
-// Ctrl-C ends the answer that runs, not the program.
-void catch_interrupts() {
-  if (::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
-    fail(ErrorKind::Resource, "no pipe: {}", std::strerror(errno));
-  struct sigaction action {};
-  action.sa_handler = [](int) {
-    interrupted = true;
-    [[maybe_unused]] const ssize_t written = ::write(interrupt_pipe[1], "", 1);  // a full pipe wakes as well
-  };
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-}
-
-// Forgets every Ctrl-C so far.
-void forget_interrupts() {
-  interrupted = false;
-  char bytes[64];
-  while (::read(interrupt_pipe[0], bytes, sizeof bytes) > 0) {
-  }
-}
-
 // Prints thoughts dimmed (on a terminal) and the answer plain, each beginning on a line of its own.
 class Printer {
  public:
@@ -97,8 +67,10 @@ class Printer {
   bool terminal_ = ::isatty(STDOUT_FILENO) == 1, reasoning_ = false, any_ = false;
 };
 
-void print_ending(const Answer& answer, const OpenModel& model) {
-  if (answer.finish == FinishReason::Context) fmt::print(stderr, "[the context of {} tokens is full]\n", model.context);
+void print_ending(const Answer& answer, const OpenModel& model, bool chat) {
+  if (answer.finish == FinishReason::Context)
+    fmt::print(stderr, "[the context of {} tokens is full{}]\n", model.context,
+               chat ? "; /reset forgets the conversation" : "");
   if (answer.finish == FinishReason::Length) fmt::print(stderr, "[stopped after {} tokens]\n", answer.ids.size());
   if (answer.finish == FinishReason::Cancelled) fmt::print(stderr, "[stopped]\n");
 }
@@ -167,7 +139,7 @@ class Session {
         if (key != "messages" && key != "tools" && !value.is_null()) input.variables[key] = value;
     }
     set_thinking(input);
-    answer(answerer_.prompt_of(with_context(file, [&] { return render_chat(*model_.chat_template, input); })));
+    answer(with_context(file, [&] { return prompt_of(input); }));
   }
 
   void chat() {
@@ -175,6 +147,8 @@ class Session {
       fail("{}: has no chat template, so there is no chat; give a prompt to complete, or --chat-template",
            model_.folder.string());
     const bool terminal = ::isatty(STDIN_FILENO) == 1;
+    int64_t turns = 0, failed = 0;
+    chatting_ = true;
     if (terminal)
       fmt::print(stderr, "chat with {}: /reset forgets, Ctrl-C stops an answer, Ctrl-D ends\n",
                  model_.folder.filename().string());
@@ -192,13 +166,17 @@ class Session {
         reset();
         continue;
       }
+      ++turns;
       try {
         turn(*line.text);
       } catch (const Error& error) {
         fmt::print(stderr, "braid: {}\n", error.message());
         messages_.erase(messages_.size() - 1);
+        ++failed;
       }
     }
+    // Nobody at a keyboard has seen it.
+    if (!terminal && failed > 0) fail("{} of {} answers failed", failed, turns);
   }
 
  private:
@@ -214,7 +192,7 @@ class Session {
         input_.erase(0, end + 1);
         return line;
       }
-      pollfd waiting[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = interrupt_pipe[0], .events = POLLIN}};
+      pollfd waiting[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = interrupt_descriptor(), .events = POLLIN}};
       if (::poll(waiting, 2, -1) < 0) continue;  // a signal: its byte is in the pipe
       if (waiting[1].revents != 0) return {.interrupted = true};
       char buffer[4096];
@@ -233,6 +211,12 @@ class Session {
     answerer_.forget();
   }
 
+  Prompt prompt_of(const ChatInput& input) const {
+    const std::string text = render_chat(*model_.chat_template, input);
+    if (text.empty()) fail("{}: makes an empty prompt", model_.chat_template->name());
+    return answerer_.prompt_of(text);
+  }
+
   void set_thinking(ChatInput& input) const {
     if (!options_.think.empty()) input.variables["enable_thinking"] = options_.think == "on";
   }
@@ -241,7 +225,11 @@ class Session {
     messages_.push_back({{"role", "user"}, {"content", text}});
     ChatInput input{.messages = messages_, .special_tokens = special_tokens(model_)};
     set_thinking(input);
-    const Answer given = answer(answerer_.prompt_of(render_chat(*model_.chat_template, input)));
+    const Prompt prompt = prompt_of(input);
+    if (messages_.size() > kFirstTurn && std::ssize(prompt.ids) >= model_.context)
+      fail("the conversation has grown to {} tokens and the context is {}: /reset forgets it", prompt.ids.size(),
+           model_.context);
+    const Answer given = answer(prompt);
     messages_.push_back({{"role", "assistant"}, {"content", given.text}});
     if (!given.reasoning.empty()) messages_.back()["reasoning_content"] = given.reasoning;
   }
@@ -253,21 +241,23 @@ class Session {
         [&](std::string_view text, bool reasoning) {
           if (!options_.json) printer.show(text, reasoning);
         },
-        interrupted);
+        interrupted());
     if (options_.json)
       print_json(prompt, out);
     else
       printer.finish();
-    print_ending(out, model_);
+    print_ending(out, model_, chatting_);
     if (options_.stats) print_stats(prompt, out);
     return out;
   }
 
+  static constexpr size_t kFirstTurn = 2;  // messages of a conversation that begins: the system's and the user's
   const Options& options_;
   const OpenModel& model_;
   Answerer answerer_;
   Json messages_;
   std::string input_;
+  bool chatting_ = false;
 };
 
 // What would be ignored if both were given.
@@ -281,8 +271,10 @@ void run(const Options& options) {
   const bool once = options.prompt || !options.file.empty() || !options.messages.empty() || !options.ids.empty();
   for (const auto& [given, flag] : {std::pair(options.raw, "--raw"), std::pair(options.json, "--json")})
     if (given && !once) fail(ErrorKind::Usage, "{} needs a prompt: a chat does without it", flag);
+  catch_interrupts(Again::Ends);
   const OpenModel model = open_model(options.open);
-  catch_interrupts();
+  check_interrupted();
+  catch_interrupts(Again::IsCaught);  // from here on it ends an answer
   Session session(options, model);
   if (!options.messages.empty()) {
     session.conversation(options.messages);

@@ -9,6 +9,7 @@
 
 #include "api/model.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "engine/engine.h"
@@ -269,6 +270,7 @@ void print(const std::vector<Comparison>& comparisons, bool json) {
 }
 
 void verify(const Options& options) {
+  catch_interrupts(Again::Ends);
   OpenModel model = open_model(options.open);
   const Checkpoint expected = Checkpoint::open_file(options.expected.empty() ? model.folder / "expected.safetensors"
                                                                              : std::filesystem::path(options.expected));

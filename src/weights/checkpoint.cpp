@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 
 namespace braid {
@@ -21,13 +22,11 @@ constexpr int kIndexDepth = 3;
 fs::path only_file(const fs::path& folder) {
   std::vector<fs::path> found;
   bool other_weights = false;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".safetensors") found.push_back(entry.path());
+  for (const fs::path& path : list_folder(folder)) {
+    const std::string extension = path.extension().string();
+    if (extension == ".safetensors") found.push_back(path);
     other_weights |= extension == ".bin" || extension == ".pt" || extension == ".pth";
   }
-  if (error) fail("{}: cannot be listed: {}", folder.string(), error.message());
   if (found.size() > 1)
     fail("{}: holds {} *.safetensors files but neither {} nor {}, which says what is where", folder.string(),
          found.size(), kSingleFile, kIndexFile);
@@ -59,11 +58,9 @@ std::map<std::string, std::string> read_index(const fs::path& index) {
 }  // namespace
 
 Checkpoint::Checkpoint(const fs::path& folder, const CheckpointOptions& options) : place_(folder.string()) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) fail("{}: is not a folder", place_);
-  if (fs::exists(folder / kSingleFile, error)) {
+  if (is_there(folder / kSingleFile)) {
     read(folder / kSingleFile, options);
-  } else if (fs::exists(folder / kIndexFile, error)) {
+  } else if (is_there(folder / kIndexFile)) {
     read_shards(folder / kIndexFile, options);
   } else {
     read(only_file(folder), options);
@@ -83,8 +80,7 @@ void Checkpoint::read_shards(const fs::path& index, const CheckpointOptions& opt
   for (const auto& [name, shard] : map) shards.insert(shard);
   for (const std::string& shard : shards) {
     const fs::path file = index.parent_path() / shard;
-    std::error_code error;
-    if (!fs::exists(file, error)) fail("{}: names {}, which is not there", index.string(), printable(shard));
+    if (!is_there(file)) fail("{}: names {}, which is not there", index.string(), printable(shard));
     read(file, options);
   }
   for (const auto& [name, shard] : map) {

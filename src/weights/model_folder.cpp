@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "weights/safetensors.h"
 
@@ -52,8 +53,7 @@ fs::path hub_cache() {
 }
 
 fs::path find_model(const std::string& model, const fs::path& cache) {
-  std::error_code error;
-  if (!model.empty() && fs::exists(model, error)) return model;
+  if (!model.empty() && is_there(model)) return model;
   const size_t at = std::min(model.find('@'), model.size()), slash = model.find('/');
   const std::string revision = at < model.size() ? model.substr(at + 1) : "main";
   if (slash == std::string::npos || slash > at || !is_hub_word(model.substr(0, slash)) ||

@@ -1,7 +1,9 @@
 # Bad input ends in one clear line that names the file, tensor or key, with exit code 1 (2 for wrong usage), and never a crash.
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import struct
+import unittest
 
 import braid
 
@@ -221,6 +223,59 @@ class BadInput(braid.Case):
             (model / name).unlink()
             braid.os.mkfifo(model / name)
             self.fail_in_one_line([name if name != "model.safetensors" else "model", "not a regular file"], "run", model, "hello")
+
+    def test_links_and_rights(self):
+        for name in ("config.json", "tokenizer.json", "model.safetensors", "generation_config.json", "chat_template.jinja", "tokenizer_config.json"):
+            model = self.copy_model(braid.POCKET, f"loop-{name}")
+            (model / name).unlink()
+            (model / name).symlink_to(name)
+            self.fail_in_one_line([str(model / name), "Too many levels"], "run", model, "hello")
+            (model / name).unlink()
+            (model / name).mkdir()
+            self.fail_in_one_line([str(model / name)], "run", model, "hello")
+        loop = self.folder / "loop"
+        loop.symlink_to("loop")
+        text = self.write("text.txt", "a river is a stream of water")
+        for arguments in (["run", loop, "hello"], ["run", braid.POCKET, "--file", loop], ["run", braid.POCKET, "--messages", loop],
+                          ["run", braid.POCKET, "hello", "--chat-template", loop], ["tokenize", braid.POCKET, "--file", loop],
+                          ["perplexity", braid.POCKET, loop], ["perplexity", braid.POCKET, text, "--against", loop],
+                          ["perplexity", braid.POCKET, text, "--save-logits", loop], ["bench", braid.POCKET, "--out", loop]):
+            self.fail_in_one_line([str(loop), "Too many levels"], *arguments)
+        for arguments in (["run", braid.POCKET, "--file", self.folder], ["perplexity", braid.POCKET, text, "--against", self.folder],
+                          ["perplexity", braid.POCKET, text, "--save-logits", self.folder], ["bench", braid.POCKET, "--svg", self.folder]):
+            self.fail_in_one_line([str(self.folder), "file"], *arguments)
+        for command in ("run", "describe", "tokenize", "verify"):
+            self.fail_in_one_line([str(text)], command, text, *(["x"] if command in ("run", "tokenize") else []))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_rights(self):
+        locked = self.folder / "locked"
+        locked.mkdir()
+        (locked / "file").write_text("x", encoding="utf-8")
+        locked.chmod(0)
+        self.addCleanup(locked.chmod, 0o755)
+        self.fail_in_one_line([str(locked), "Permission denied"], "run", locked, "hello")
+        self.fail_in_one_line([str(locked), "Permission denied"], "run", braid.POCKET, "--file", locked / "file")
+        self.fail_in_one_line([str(locked), "Permission denied"], "bench", braid.POCKET, "--out", locked / "out")
+
+    def test_outputs_that_cannot_be_written_are_found_at_once(self):
+        text = self.write("text.txt", "a river is a stream of water")
+        before = set(self.folder.iterdir())
+        for option in ("--out", "--svg"):
+            self.fail_in_one_line([str(self.folder / "no" / "out"), "No such file"], "bench", self.folder / "nowhere", option, self.folder / "no" / "out")
+        self.fail_in_one_line([str(self.folder / "no" / "out")], "perplexity", self.folder / "nowhere", text, "--save-logits", self.folder / "no" / "out")
+        kept = self.write("kept", "before")
+        for arguments in (["bench", self.folder / "nowhere", "--out", kept], ["bench", braid.POCKET, "--contexts", 9999999, "--svg", kept],
+                          ["perplexity", self.folder / "nowhere", text, "--save-logits", kept],
+                          ["perplexity", braid.POCKET, text, "--against", text, "--save-logits", kept]):
+            code, out, err = braid.run(*arguments)
+            self.assertNotEqual(code, 0)
+            self.assertEqual(kept.read_text(), "before", err)
+        self.assertEqual(set(self.folder.iterdir()) - before, {kept})
+
+    def test_an_empty_template_is_to_blame(self):
+        empty = self.write("empty.jinja", "")
+        self.fail_in_one_line(["empty.jinja", "empty prompt"], "run", braid.POCKET, "hello", "--chat-template", empty)
 
     def test_ranges(self):
         text = self.write("long.txt", "a river is a stream of water " * 40)

@@ -39,6 +39,29 @@ class Interrupt(braid.Case):
             self.fail("the program did not end at the end of its input")
         self.assertTrue(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, status)
 
+    def test_long_work_clears_up_behind_itself(self):
+        text, saved = self.folder / "text", self.folder / "logits"
+        text.write_text("a river is a stream of water " * 20000, encoding="utf-8")
+        process, terminal = pty.fork()
+        if process == 0:
+            os.execv(str(braid.BINARY / "braid"), ["braid", "perplexity", str(braid.POCKET), str(text), "--stride", "512", "--save-logits", str(saved),
+                                                  "--device", "reference"])
+        self.addCleanup(os.close, terminal)
+        self.unread = ""
+        self.read_until(terminal, "scoring [")
+        os.write(terminal, b"\x03")
+        self.read_until(terminal, "\r\x1b[K", seconds=20)
+        status = 0
+        try:
+            while chunk := os.read(terminal, 4096).decode(errors="replace"):
+                self.unread += chunk
+        except OSError:
+            pass
+        _, status = os.waitpid(process, 0)
+        self.assertTrue(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, status)
+        self.assertTrue(self.unread == "" or self.unread.endswith("\r\x1b[K"), self.unread)
+        self.assertEqual(list(self.folder.iterdir()), [text])
+
     def read_until(self, terminal, text, seconds=60):
         end = time.monotonic() + seconds
         while text not in self.unread:

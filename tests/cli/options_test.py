@@ -49,6 +49,8 @@ class Options(braid.Case):
         for flag in ("--json", "--raw"):
             self.refuse([flag, "prompt"], "run", braid.POCKET, flag, text="hello\n")
         self.refuse(["excludes"], "bench", "before.json", "after.json", "--threads", 1)
+        self.refuse(["excludes"], "bench", "--shape", "qwen3.5-0.8b", "--svg", "x")
+        self.refuse(["--batches", "needs"], "bench", braid.POCKET, "--batches", "1")
         self.refuse(["excludes"], "tokenize", braid.POCKET, "hello", "--file", messages)
         self.refuse(["TEXT"], "tokenize", braid.POCKET)
 

@@ -57,8 +57,31 @@ class Pocket(braid.Case):
         windows = json.loads(self.succeed("perplexity", braid.POCKET, text, "--json", "--separator", "", "--max-tokens", 256, "--stride", 128))
         self.assertGreater(windows["windows"], 3)
         self.assertTrue(math.isfinite(windows["nats_per_token"]))
-        self.fail_in_one_line(["logits", "rows"], "perplexity", braid.POCKET, text, "--max-tokens", 40, "--against", saved)
-        self.fail_in_one_line(["text.txt", "not a file of logits"], "perplexity", braid.POCKET, text, "--against", text)
+
+    def test_logits_of_something_else(self):
+        text, other, saved = (self.folder / name for name in ("text.txt", "other.txt", "logits"))
+        text.write_text("a river is a stream of water\x1eone", encoding="utf-8")
+        other.write_text("a river is a stream of wine\x1eone", encoding="utf-8")
+        ask = ["perplexity", braid.POCKET, text]
+        self.succeed(*ask, "--save-logits", saved)
+        good = saved.read_bytes()
+
+        def check(fragments, *arguments):
+            self.fail_in_one_line(fragments, *arguments, "--against", saved)
+
+        check(["logits", "--max-tokens 1024", "and these are 5"], *ask, "--max-tokens", 5)
+        check(["logits", "--stride 0", "and 4 here"], *ask, "--stride", 4)
+        check(["logits", "another text"], "perplexity", braid.POCKET, other)
+        check(["logits", "another text"], *ask, "--separator", "x")
+        self.fail_in_one_line(["text.txt", "not a file of logits"], *ask, "--against", text)
+        self.fail_in_one_line(["nothing"], *ask, "--against", self.folder / "nothing")
+        for at, fragments in ((8, ["version"]), (12, ["head is damaged"]), (30, ["head is damaged"]), (60, ["head is damaged"]), (1000, ["row 0 is damaged"]),
+                              (len(good) - 1, ["damaged"])):
+            saved.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            check(["logits", *fragments], *ask)
+        for cut in (0, 20, 60, len(good) - 1):
+            saved.write_bytes(good[:cut])
+            check(["logits"], *ask)
 
     def test_the_answer_of_the_readme(self):
         out = self.succeed("run", braid.POCKET, 'What does "river" mean?', "--temperature", 0)
@@ -77,6 +100,17 @@ class Pocket(braid.Case):
         self.assertIn("river (noun)", out)
         self.assertIn("guitar (noun)", out)
         self.assertEqual(err.count("prefill"), 2)
+
+    def test_a_piped_chat_that_failed_says_so(self):
+        code, out, err = braid.run("run", braid.POCKET, "--context", 60, "--temperature", 0,
+                                   text="hello\n" + "word " * 100 + "\n/reset\nhello\n")
+        self.assertEqual(code, 1, err)
+        self.assertIn("1 of 3 answers failed", err)
+        self.assertIn("/reset", err)
+
+    def test_a_full_context_points_to_reset(self):
+        code, out, err = braid.run("run", braid.POCKET, "--context", 40, "--temperature", 0, "--stop", "zzz", text='What does "river" mean?\n')
+        self.assertIn("context of 40 tokens is full; /reset", err)
 
     def test_thoughts_are_shown_unless_empty(self):
         out = self.succeed("run", braid.POCKET, "What is 12 + 30?", "--temperature", 0)

@@ -49,8 +49,8 @@ ModelSpec read_model(const Json& config, const std::string& place, WeightPlan& p
   if (family == kFamilies.end())
     fail("{}: model_type '{}' is not supported; what runs: {}", place, type, fmt::join(known_families(), ", "));
   ModelSpec model = family->second({reader, plan, options});
-  reader.finish();
   plan.finish();
+  reader.finish();  // a warning, after all that may be refused
   return model;
 }
 

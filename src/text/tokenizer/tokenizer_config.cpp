@@ -2,6 +2,7 @@
 #include "text/tokenizer/tokenizer_config.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "text/tokenizer/tokenizer_file.h"
 
 namespace braid {
@@ -44,18 +45,15 @@ TokenizerConfig read_tokenizer_config(const Json& value) {
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder) {
   TokenizerConfig config;
   const std::filesystem::path file = folder / "tokenizer_config.json";
-  if (std::filesystem::exists(file)) {
+  if (is_there(file)) {
     const Json value = read_json(file);
     config = with_context(file.string(), [&] { return read_tokenizer_config(value); });
   }
   const std::filesystem::path single = folder / "chat_template.jinja", several = folder / "additional_chat_templates";
-  if (std::filesystem::exists(single)) config.chat_templates["default"] = read_file(single);
-  if (std::filesystem::is_directory(several)) {
-    for (const auto& entry : std::filesystem::directory_iterator(several)) {
-      if (entry.path().extension() == ".jinja")
-        config.chat_templates[entry.path().stem().string()] = read_file(entry.path());
-    }
-  }
+  if (is_there(single)) config.chat_templates["default"] = read_file(single);
+  if (is_there(several))
+    for (const std::filesystem::path& path : list_folder(several))
+      if (path.extension() == ".jinja") config.chat_templates[path.stem().string()] = read_file(path);
   return config;
 }
 
