@@ -1,6 +1,7 @@
 # Makes one static library braid_<folder> and one test program <folder>_test per line of layers.txt.
 set(external_base braid_fmt spdlog::spdlog_header_only nlohmann_json::nlohmann_json Threads::Threads)
 set(external_text ${pcre2_library} ${utf8proc_library})
+set(external_server Boost::headers OpenSSL::SSL)
 set(external_cli CLI11::CLI11)
 
 if(BRAID_TESTS)

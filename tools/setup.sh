@@ -20,6 +20,8 @@ need_file fmt/format.h libfmt-dev
 need_file spdlog/spdlog.h libspdlog-dev
 need_file nlohmann/json.hpp nlohmann-json3-dev
 need_file CLI/CLI.hpp libcli11-dev
+need_file boost/beast.hpp libboost-dev
+need_file openssl/ssl.h libssl-dev
 need_file pcre2.h libpcre2-dev
 need_file utf8proc.h libutf8proc-dev
 need_file gtest/gtest.h libgtest-dev

@@ -11,6 +11,7 @@ void add_bench(CLI::App& app);
 void add_describe(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_run(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_verify(CLI::App& app);
 

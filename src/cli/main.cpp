@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
       ->trigger_on_parse()
       ->default_str("warn");
   braid::cli::add_run(app);
+  braid::cli::add_serve(app);
   braid::cli::add_bench(app);
   braid::cli::add_verify(app);
   braid::cli::add_perplexity(app);

@@ -4,7 +4,7 @@ import sys
 
 import braid
 
-COMMANDS = ["run", "bench", "verify", "perplexity", "tokenize", "describe"]
+COMMANDS = ["run", "serve", "bench", "verify", "perplexity", "tokenize", "describe"]
 PAGE = braid.SOURCE / "docs" / "options.md"
 
 

@@ -14,7 +14,10 @@ std::string StopStrings::push(std::string_view text) {
   size_t first = std::string::npos, keep = 0;
   for (const std::string& stop : stops_) {
     if (stop.empty()) continue;
-    first = std::min(first, held_.find(stop));
+    if (const size_t at = held_.find(stop); at < first) {
+      first = at;
+      found_ = stop;
+    }
     keep = std::max(keep, partial_match(held_, stop));
   }
   stopped_ = first != std::string::npos;

@@ -17,10 +17,12 @@ class StopStrings {
   // What was held back, when the answer ended otherwise.
   std::string finish();
   bool stopped() const { return stopped_; }
+  // The stop that was found; empty before that.
+  const std::string& found() const { return found_; }
 
  private:
   std::vector<std::string> stops_;
-  std::string held_;
+  std::string held_, found_;
   bool stopped_ = false;
 };
 

@@ -1,0 +1,25 @@
+// Reads the body of POST /v1/chat/completions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/chat/request.h"
+#include "server/fields.h"
+#include "server/service.h"
+
+namespace braid::server {
+
+struct ChatCompletion {
+  ChatRequest chat;
+  std::string model;
+  bool stream = false;
+  bool stream_usage = false;  // a last chunk with the usage
+};
+
+// Faults are ApiErrors that name the field.
+ChatCompletion read_chat_completion(const Service& service, const Json& body);
+
+// Fields that chat and plain completions share: sampling, ends, choices, priority, formats. Not `logprobs`, which
+// differs.
+AnswerOptions read_answer_options(const Service& service, Fields& fields);
+
+}  // namespace braid::server

@@ -1,0 +1,44 @@
+// How the server is set up: one struct, filled by the command line.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/model.h"
+#include "server/http/server.h"
+
+namespace braid::server {
+
+struct NamedKey {
+  std::string name, key;
+};
+
+// Over the model's own defaults, where the operator says so, and under what a request says.
+struct SamplingDefaults {
+  std::optional<float> temperature, top_p, min_p, repetition, frequency, presence;
+  std::optional<int32_t> top_k;
+  std::optional<int64_t> max_tokens;
+};
+
+struct ServeOptions {
+  OpenOptions open;
+  HttpOptions http;
+  std::vector<std::string> names;  // that requests may call the model by; none: the folder's name
+  std::vector<NamedKey> keys;      // none: everyone may ask
+  std::string cors_origin;         // the origins that browsers may ask from, "*" or one; empty: none
+  SamplingDefaults sampling;
+  std::string reasoning = "auto";  // auto, none or think: how thoughts are marked
+  std::string tool_form = "auto";  // auto, none, json or xml: how calls are written
+  std::optional<bool> think;       // where requests do not say
+  double memory_share = 0.5;       // of the memory that is free, for the state of sequences
+  int32_t parallel = 32;           // sequences that run at once
+  int32_t queue = 256;             // more that wait
+  bool deterministic = false;      // the same tokens whatever else runs
+  std::chrono::seconds drain{30};  // for running answers when the server is told to go
+};
+
+}  // namespace braid::server

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/memory_info.h"
+#include "engine/memory_plan.h"
+#include "server/api_error.h"
+
+namespace braid::server {
+namespace {
+
+constexpr int64_t kStepTokens = 512, kChunk = 256;
+
+EngineOptions engine_options(const ServeOptions& options, const OpenModel& model) {
+  const auto free = static_cast<double>(memory_info().available);
+  MemoryRequest memory{.context = model.context, .sequences = options.parallel};
+  const int64_t whole = state_bytes(model.spec.needs, plan_state(model.spec.needs, memory));
+  const auto share = static_cast<int64_t>(free * options.memory_share);
+  if (whole > share) memory.bytes = share;
+  return {.context = model.context,
+          .steps = {.step_tokens = kStepTokens, .chunk = kChunk, .sequences = options.parallel},
+          .state = plan_state(model.spec.needs, memory),
+          .allowed = allowed_tokens(model),
+          .end_tokens = model.generation.end_tokens};
+}
+
+ServeOptions with_names(ServeOptions options, const OpenModel& model) {
+  if (options.names.empty()) options.names = {std::filesystem::canonical(model.folder).filename().string()};
+  return options;
+}
+
+}  // namespace
+
+Service::Service(const ServeOptions& given)
+    : options(given),
+      model(open_model(given.open)),
+      loop(model.loaded(), engine_options(given, model), static_cast<size_t>(given.parallel + given.queue)) {
+  options = with_names(given, model);
+  if (model.chat_template) dialect = dialect_of_template(model.chat_template->source());
+  dialect = with_options(dialect, given.reasoning, given.tool_form);
+  if (model.tokenizer && dialect.reasoning)
+    reasoning_tokens = std::make_shared<const ReasoningTokens>(*model.tokenizer, dialect, model.generation.end_tokens);
+}
+
+void Service::check_model(std::string_view name) const {
+  if (std::ranges::find(options.names, name) == options.names.end())
+    throw ApiError(Fault::NotFound, fmt::format("the model '{}' is not served here; /v1/models lists what is", name),
+                   "model", "model_not_found");
+}
+
+Sampling Service::sampling() const {
+  Sampling out = model.generation.sampling;
+  const SamplingDefaults& over = options.sampling;
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  set(out.temperature, over.temperature);
+  set(out.top_k, over.top_k);
+  set(out.top_p, over.top_p);
+  set(out.min_p, over.min_p);
+  set(out.penalties.repetition, over.repetition);
+  set(out.penalties.frequency, over.frequency);
+  set(out.penalties.presence, over.presence);
+  return out;
+}
+
+}  // namespace braid::server
