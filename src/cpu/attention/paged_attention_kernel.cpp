@@ -1,16 +1,16 @@
 // Softmax attention over pages. A work item is a block of query rows and one head of the cache; where that gives the
 // team too little to share, also one of the pieces of kPiece keys, and the pieces are merged afterwards. Pieces are
-// absolute, and every item goes through them in the same way, so that a row's bits depend on nothing but its own keys.
-// Bound by the reading of keys and values for single rows, by multiply-adds for blocks.
+// absolute, and every item goes through them in the same way, so that the bits of a sequence's rows depend on nothing
+// but these rows and their keys. Bound by the reading of keys and values for single rows, by multiply-adds for blocks.
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/attention/query_block.h"
+#include "cpu/attention/one_position.h"
 #include "cpu/dispatch/functions.h"
 #include "ops/attention.h"
 
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-constexpr int64_t kPiece = 1024;
+constexpr int64_t kPiece = 256;
 constexpr int64_t kQueryRows = 64;  // rows of a block, query heads included
 constexpr int64_t kMostSplit = 32;  // more rows than these are never split over keys
 

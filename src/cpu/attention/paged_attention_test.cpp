@@ -1,4 +1,4 @@
-// A row's attention has the same bits alone and in any batch, with any number of threads.
+// A sequence's attention has the same bits alone and in any batch, with any number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -65,22 +65,23 @@ class Batch {
     op.cache.table = {table_.data(), DType::I32, {count, pages_}};
     return op;
   }
-  // Row `row` of sequence `sequence`, as a batch of its own that writes to `out`.
-  PagedAttention alone(int64_t sequence, int64_t row, std::vector<float>& out) {
+  // The rows of one sequence as a batch of their own that writes to `out`.
+  PagedAttention alone(size_t sequence, std::vector<float>& out) {
     PagedAttention op = this->op();
-    const int64_t token = starts_[static_cast<size_t>(sequence)] + row;
-    out.assign(static_cast<size_t>(shape_.heads * shape_.size), 0);
-    op.out = {out.data(), DType::F32, {1, shape_.heads, shape_.size}};
-    op.q = op.q.slice_rows(token, 1);
-    op.rows.tokens = op.rows.sequences = 1;
-    op.rows.starts = {first_.data(), DType::I32, {2}};
-    op.rows.positions = op.rows.positions.slice_rows(token, 1);
-    op.cache.table = op.cache.table.slice_rows(sequence, 1);
+    const int64_t first = starts_[sequence], rows = sequences_[sequence].rows;
+    out.assign(static_cast<size_t>(rows * shape_.heads * shape_.size), 0);
+    alone_ = {0, sequences_[sequence].rows};
+    op.out = {out.data(), DType::F32, {rows, shape_.heads, shape_.size}};
+    op.q = op.q.slice_rows(first, rows);
+    op.rows.tokens = sequences_[sequence].rows, op.rows.sequences = 1;
+    op.rows.starts = {alone_.data(), DType::I32, {2}};
+    op.rows.positions = op.rows.positions.slice_rows(first, rows);
+    op.cache.table = op.cache.table.slice_rows(static_cast<int64_t>(sequence), 1);
     return op;
   }
-  std::vector<float> row(int64_t sequence, int64_t row) const {
-    const auto at = out_.begin() + (starts_[static_cast<size_t>(sequence)] + row) * shape_.heads * shape_.size;
-    return {at, at + shape_.heads * shape_.size};
+  std::vector<float> out_of(size_t sequence) const {
+    const auto at = out_.begin() + starts_[sequence] * shape_.heads * shape_.size;
+    return {at, at + sequences_[sequence].rows * shape_.heads * shape_.size};
   }
 
  private:
@@ -107,7 +108,7 @@ class Batch {
   const Shape shape_;
   const std::vector<Sequence> sequences_;
   int64_t pages_ = 0;
-  std::vector<int32_t> starts_ = {0}, first_ = {0, 1}, positions_, table_;
+  std::vector<int32_t> starts_ = {0}, alone_, positions_, table_;
   std::vector<float> q_, keys_, values_, out_;
 };
 
@@ -123,24 +124,27 @@ void check(const Shape& shape, CpuOptions::Instructions instructions) {
   run_on(batch.op(), instructions, 2);
   std::vector<float> alone;
   for (size_t s = 0; s < sequences.size(); ++s) {
-    for (int32_t row = 0; row < sequences[s].rows; row += 9) {
-      const auto sequence = static_cast<int64_t>(s);
-      const std::vector<float> together = batch.row(sequence, row);
-      for (const float number : together) ASSERT_TRUE(std::isfinite(number));
-      for (const int threads : {1, 3}) {
-        run_on(batch.alone(sequence, row, alone), instructions, threads);
-        ASSERT_EQ(alone, together) << "sequence " << s << " row " << row << " threads " << threads;
-      }
+    if (sequences[s].rows == 0) continue;
+    const std::vector<float> together = batch.out_of(s);
+    for (const float number : together) ASSERT_TRUE(std::isfinite(number));
+    for (const int threads : {1, 3}) {
+      run_on(batch.alone(s, alone), instructions, threads);
+      ASSERT_EQ(alone, together) << "sequence " << s << " threads " << threads;
     }
   }
 }
 
-TEST(CpuPagedAttention, ARowHasTheSameBitsAloneAndInABatch) {
+TEST(CpuPagedAttention, ASequenceHasTheSameBitsAloneAndInABatch) {
   for (const auto instructions : {CpuOptions::Instructions::Avx2, CpuOptions::Instructions::Avx512}) {
     if (instructions == CpuOptions::Instructions::Avx512 && !cpu::has_avx512()) continue;
     check({.heads = 4, .groups = 2, .size = 32}, instructions);
     check({.heads = 3, .groups = 3, .size = 20, .page = 7, .type = DType::BF16}, instructions);
     check({.heads = 6, .groups = 1, .size = 16, .window = 1100}, instructions);
+    // Heads that the form for one position takes.
+    check({.heads = 2, .groups = 1, .size = 64, .type = DType::BF16}, instructions);
+    check({.heads = 3, .groups = 1, .size = 128, .page = 7, .window = 300}, instructions);
+    check({.heads = 4, .groups = 4, .size = 64, .window = 70, .type = DType::BF16}, instructions);
+    check({.heads = 4, .groups = 1, .size = 64}, instructions);
   }
 }
 

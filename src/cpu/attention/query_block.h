@@ -43,6 +43,12 @@ struct QueryBlock {
   KeyRange seen_from(int64_t at) const { return {window > 0 && at >= window ? at - window + 1 : 0, at + 1}; }
   // What any row sees.
   KeyRange seen() const { return {seen_from(position).begin, position + positions}; }
+  void clear_state() const {
+    for (int64_t row = 0; row < rows(); ++row) {
+      state.largest[row] = -__builtin_inff(), state.sum[row] = 0.0f;
+      for (int64_t d = 0; d < stride; d += kLanes) store(state.values + row * stride + d, zero());
+    }
+  }
 };
 
 // Calls run.template operator()<kRows>(first row) until `rows` rows are covered, in tiles as large as fit.
@@ -163,11 +169,8 @@ void add_values(const QueryBlock& block, const BlockRuns& values, KeyRange rows,
 
 // Attends over the keys of `range`, which begins and ends at multiples of kKeys, from an empty state on.
 template <typename T>
-void attend(const QueryBlock& block, KeyRange range) {
-  for (int64_t row = 0; row < block.rows(); ++row) {
-    block.state.largest[row] = -__builtin_inff(), block.state.sum[row] = 0.0f;
-    for (int64_t d = 0; d < block.stride; d += kLanes) store(block.state.values + row * block.stride + d, zero());
-  }
+void attend_block(const QueryBlock& block, KeyRange range) {
+  block.clear_state();
   const KeyRange all = common(range, block.seen());
   for (int64_t start = all.begin / kKeys * kKeys; start < all.end; start += kKeys) {
     const KeyRange here = common(all, {start, start + kKeys});
