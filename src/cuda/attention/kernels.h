@@ -1,5 +1,5 @@
-// The kernels of PagedAttention on tensor cores. They take keys and values in bf16 whose heads, of 64 to 256 numbers in
-// steps of 8, begin at 16 bytes, any queries, and a positive scale.
+// The kernels of PagedAttention. Those on tensor cores take keys and values in bf16 whose heads, of 64 to 256 numbers
+// in steps of 8, begin at 16 bytes, in pages of a multiple of 16 positions; any queries; and a positive scale.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +23,7 @@ inline bool aligned_pages(const Tensor& pages, int64_t size) {
 
 // The rows of all sequences but the first `thin` ones. Hopper alone.
 void attend_prompt(Context& context, const PagedAttention& op);
-// The rows of the first `thin` sequences, one each.
+// The rows of the first `thin` sequences, one each. Hopper and later devices.
 void attend_single_rows(Context& context, const PagedAttention& op);
 // The rows from `first` on, in f32, of any layout.
 void attend_plain(Context& context, const PagedAttention& op, int32_t first);

@@ -31,7 +31,6 @@ struct Arguments {
   CacheView cache;
   float scale;  // times log2(e)
   int32_t window, group, first_sequence, size;
-  bool boxes;                   // pages are whole boxes of the copy engine
   bool q_aligned, out_aligned;  // eight numbers of q begin at 16 bytes, two of out at their size
 };
 
@@ -98,8 +97,8 @@ __device__ bool find_tile(const Arguments& a, int32_t index, Tile& tile) {
 // What two warps copy: keys or values.
 struct Source {
   const View& pages;
-  const CUtensorMap* map;  // null where pages are no whole boxes
-  uint32_t memory;         // of stage 0
+  const CUtensorMap& map;
+  uint32_t memory;  // of stage 0
   Barriers barriers;
 };
 
@@ -116,7 +115,7 @@ __device__ void copy_whole(const Arguments& a, const Tile& tile, const Source& f
   const uint32_t full = from.barriers.full + round % kStages * 8;
   const int32_t place = place_of(a.cache, tile.sequence, t * kTokens + box * kBoxPositions);
   arrive_expecting(full, kBoxBytes);
-  copy_box(from.memory + round % kStages * L::kTile + panel * L::kPanel + box * kBoxBytes, from.map,
+  copy_box(from.memory + round % kStages * L::kTile + panel * L::kPanel + box * kBoxBytes, &from.map,
            {panel * 64, tile.kv_head, place}, full);
 }
 
@@ -150,40 +149,57 @@ __device__ void copy_tiles(const Arguments& a, const Tile& tile, const Source& f
   const int32_t begin = tile.low / kTokens, end = tile.high / kTokens;
   for (int32_t t = begin; t <= end; ++t) {
     from.barriers.wait_empty(t - begin);
-    if (from.map != nullptr && t * kTokens >= tile.low && t * kTokens + kTokens - 1 <= tile.high)
+    if (t * kTokens >= tile.low && t * kTokens + kTokens - 1 <= tile.high)
       copy_whole<kSize, kTokens>(a, tile, from, t, t - begin);
     else
       copy_seen<kSize, kTokens>(a, tile, from, t, t - begin);
   }
 }
 
-// Puts this warpgroup's 64 rows of queries into shared memory, in bf16.
-template <int kSize, int kTokens>
-__device__ void load_queries(const Arguments& a, const Tile& tile, char* memory, int group) {
+// Puts this warpgroup's 64 rows of queries into shared memory; `eight_at` gives eight numbers of q as bf16. Several
+// pieces of 16 bytes are asked for before the first is stored.
+template <int kSize, int kTokens, typename EightAt>
+__device__ void load_queries(const Arguments& a, const Tile& tile, char* memory, const EightAt& eight_at) {
   using L = Layout<kSize, kTokens>;
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-#pragma unroll 8
-  for (int i = 0; i < 64 * kSize / 8 / 128; ++i) {
-    const int at = thread + i * 128, row = group * 64 + at / (kSize / 8), column = at % (kSize / 8) * 8;
-    const int32_t flat = tile.first + row;
-    uint4 words = {0, 0, 0, 0};
-    if (flat < tile.end && column < a.size) {
+  constexpr int kPieces = kSize / 8, kEach = 64 * kPieces / 128, kTogether = kEach < 16 ? kEach : kEach / 2;
+  const int thread = static_cast<int>(threadIdx.x) % 128, group = static_cast<int>(threadIdx.x) / 128;
+  for (int first = 0; first < kEach; first += kTogether) {
+    uint4 words[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int at = thread + (first + i) * 128, column = at % kPieces * 8;
+      const int32_t flat = tile.first + group * 64 + at / kPieces;
       const int64_t token = tile.first_token + flat / a.group, head = tile.kv_head * a.group + flat % a.group;
-      const int64_t from = token * a.q.stride[0] + head * a.q.stride[1] + column;
-      if (!a.q_aligned) {
-        float x[8];
-        for (int j = 0; j < 8; ++j) x[j] = get(a.q, from + j);
-        words = {pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])};
-      } else if (a.q.bf16) {
-        words = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(a.q.data) + from);
-      } else {
-        const auto* q = reinterpret_cast<const float4*>(static_cast<const float*>(a.q.data) + from);
-        const float4 x = q[0], y = q[1];
-        words = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w), pack_bf16(y.x, y.y), pack_bf16(y.z, y.w)};
-      }
+      const bool valid = flat < tile.end && column < a.size;
+      words[i] = valid ? eight_at(token * a.q.stride[0] + head * a.q.stride[1] + column) : uint4{0, 0, 0, 0};
     }
-    *reinterpret_cast<uint4*>(memory + column / 64 * L::kQueryPanel + swizzled(row, column % 64 / 8)) = words;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int at = thread + (first + i) * 128, row = group * 64 + at / kPieces, piece = at % kPieces;
+      *reinterpret_cast<uint4*>(memory + piece / 8 * L::kQueryPanel + swizzled(row, piece % 8)) = words[i];
+    }
   }
+}
+
+template <int kSize, int kTokens>
+__device__ void load_queries(const Arguments& a, const Tile& tile, char* memory) {
+  const auto pack = [](const float4& x, const float4& y) {
+    return uint4{pack_bf16(x.x, x.y), pack_bf16(x.z, x.w), pack_bf16(y.x, y.y), pack_bf16(y.z, y.w)};
+  };
+  if (!a.q_aligned)
+    load_queries<kSize, kTokens>(a, tile, memory, [&](int64_t at) {
+      return pack({get(a.q, at), get(a.q, at + 1), get(a.q, at + 2), get(a.q, at + 3)},
+                  {get(a.q, at + 4), get(a.q, at + 5), get(a.q, at + 6), get(a.q, at + 7)});
+    });
+  else if (a.q.bf16)
+    load_queries<kSize, kTokens>(a, tile, memory, [&](int64_t at) {
+      return *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(a.q.data) + at);
+    });
+  else
+    load_queries<kSize, kTokens>(a, tile, memory, [&](int64_t at) {
+      const auto* q = reinterpret_cast<const float4*>(static_cast<const float*>(a.q.data) + at);
+      return pack(q[0], q[1]);
+    });
 }
 
 // What a thread keeps of its two rows, eight apart.
@@ -311,7 +327,7 @@ __device__ void multiply_tiles(const Arguments& a, const Tile& tile, char* memor
   const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32, group = warp / 4;
   const Barriers &keys = barriers[0], &values = barriers[1];
   const uint32_t start = shared_address(memory), queries = start + group * 64 * 128;
-  load_queries<kSize, kTokens>(a, tile, memory, group);
+  load_queries<kSize, kTokens>(a, tile, memory);
   publish_shared();
   sync_some(1 + group, 128);
   Softmax<kSize, kTokens> s;
@@ -385,10 +401,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= 256) {
     shrink_registers<40>();
     if (threadIdx.x < 256 + kCopiers)
-      copy_tiles<kSize, kTokens>(a, tile, {a.cache.keys, a.boxes ? &keys : nullptr, start + L::kKeys, barriers[0]});
+      copy_tiles<kSize, kTokens>(a, tile, {a.cache.keys, keys, start + L::kKeys, barriers[0]});
     else
-      copy_tiles<kSize, kTokens>(a, tile,
-                                 {a.cache.values, a.boxes ? &values : nullptr, start + L::kValues, barriers[1]});
+      copy_tiles<kSize, kTokens>(a, tile, {a.cache.values, values, start + L::kValues, barriers[1]});
   } else {
     grow_registers<232>();
     multiply_tiles<kSize, kTokens>(a, tile, memory, barriers);
@@ -407,7 +422,7 @@ void attend(Context& context, const Arguments& a) {
   const int64_t tiles = rows * a.group / kRows + sequences;
   const auto blocks = static_cast<unsigned>(tiles * a.cache.keys.shape[2]);
   start(context, prompt_kernel<kSize, kTokens>, {.grid = blocks, .block = kThreads, .shared = kBytes}, a,
-        a.boxes ? page_map(a.cache.keys) : CUtensorMap{}, a.boxes ? page_map(a.cache.values) : CUtensorMap{});
+        page_map(a.cache.keys), page_map(a.cache.values));
 }
 
 }  // namespace
@@ -422,7 +437,6 @@ void attend_prompt(Context& context, const PagedAttention& op) {
               .group = static_cast<int32_t>(op.q.size(1) / op.cache.keys.size(2)),
               .first_sequence = op.rows.thin,
               .size = static_cast<int32_t>(op.q.width())};
-  a.boxes = a.cache.page_size % kBoxPositions == 0;
   a.q_aligned = begins_at(a.q, 16, a.q.bf16 ? 8 : 4), a.out_aligned = begins_at(a.out, a.out.bf16 ? 4 : 8, 2);
   switch ((a.size + 63) / 64) {
     case 1:

@@ -1,14 +1,15 @@
 // Attention of single rows on tensor cores. The keys of a sequence are cut into pieces whose borders depend on the
 // row's position alone; a block takes a piece, a kv head and up to eight of its query heads. Each warp walks over every
-// fourth step of 16 positions with a ring of copies of its own in shared memory, so that warps never wait for each
-// other; then the warps are joined, and a second kernel joins the pieces. Scores, shares and sums are f32; queries, and
-// shares as an operand, are rounded to bf16. Keys and values are read once: bounded by memory.
+// fourth step of 16 positions with a ring of its own in shared memory, filled by the copy engine, so that warps never
+// wait for each other; then the warps are joined, and a second kernel joins the pieces. Scores, shares and sums are
+// f32; queries, and shares as an operand, are rounded to bf16. Keys and values are read once: bounded by memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
 #include "cuda/attention/hopper.h"
 #include "cuda/attention/kernels.h"
+#include "cuda/attention/page_map.h"
 #include "cuda/attention/select.h"
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kHeads = 8;              // query heads of a block
-constexpr int kStep = 16;              // positions
+constexpr int kStep = kBoxPositions;   // positions
 constexpr int kRingBytes = 24 * 1024;  // of a warp
 constexpr float kNone = -INFINITY;
 
@@ -29,6 +30,7 @@ struct Arguments {
   CacheView cache;
   float scale;  // times log2(e)
   int32_t window, group, parts, size;
+  bool q_aligned;  // two numbers of q begin at their size
   int32_t slots;   // pieces that `partial` has room for, a row and head; 1: results go to `out`
   float* partial;  // [row][head][slot]: largest, total, sums
 };
@@ -62,43 +64,47 @@ __device__ Piece piece_of(int32_t last, int32_t window, int32_t index) {
 // One warp's work: `kSize` is the size of the heads, rounded up to 64.
 template <int kSize>
 struct Walker {
-  static constexpr int kBytes = kStep * kSize * 2, kSlots = kRingBytes / kBytes;  // a slot holds keys or values
+  static constexpr int kPanels = kSize / 64, kBytes = kStep * kSize * 2, kSlots = kRingBytes / kBytes;
   const Arguments& a;
+  const CUtensorMap *keys, *values;
   Piece piece;
   int32_t sequence, kv_head, first_step, steps;  // a step every kWarps
-  uint32_t ring;
-  uint32_t queries[kSize / 16][2];   // of head lane / 4
-  float sums[kSize / 16][4] = {};    // of heads lane % 4 * 2 and the next
-  float largest = kNone, total = 0;  // of head lane / 4, in base two; total of this lane's positions
+  uint32_t ring, barriers;                       // a slot holds keys or values; a barrier each
+  uint32_t queries[kSize / 16][2];               // of head lane / 4
+  float sums[kSize / 16][4] = {};                // of heads lane % 4 * 2 and the next
+  float largest = kNone, total = 0;              // of head lane / 4, in base two; total of this lane's positions
 
   __device__ explicit Walker(const Arguments& arguments) : a(arguments) {}
 
+  // Byte offset of 16-byte piece `part` of row `row`.
   __device__ static uint32_t place_in_slot(int row, int part) {
-    return static_cast<uint32_t>(row * kSize * 2 + ((part ^ (row & 7)) << 4));
+    return static_cast<uint32_t>(part / 8 * kStep * 128) + swizzled(row, part % 8);
   }
   __device__ int32_t position_of(int step) const { return (first_step + step * kWarps) * kStep; }
+  __device__ uint32_t slot_of(int index) const { return ring + index % kSlots * kBytes; }
 
-  // Asks for copy `index`: of keys and values of a step in turn. Always closes a group.
+  // Asks for copy `index`: of keys and values of a step in turn. Whoever reads its slot has done so.
   __device__ void ask(int index) const {
-    if (index < 2 * steps) {
-      const View& from = index % 2 == 0 ? a.cache.keys : a.cache.values;
-      const auto* data = static_cast<const __nv_bfloat16*>(from.data) + kv_head * from.stride[2];
-      const int lane = threadIdx.x % 32;
-      constexpr int kPieces = kSize / 8;  // of 16 bytes a row
-      const uint32_t slot = ring + index % kSlots * kBytes;
-      const int32_t first = position_of(index / 2);
-      const int32_t own = first + lane % kStep;
-      const bool valid = own >= piece.begin && own < piece.end;
-      const int32_t own_place = valid ? place_of(a.cache, sequence, own) : -1;
-#pragma unroll
-      for (int i = 0; i < kStep * kPieces / 32; ++i) {
-        const int at = lane + i * 32, row = at / kPieces, part = at % kPieces;
-        const int32_t place = __shfl_sync(kAllLanes, own_place, row);
-        copy_16(slot + place_in_slot(row, part), data + max(place, 0) * from.stride[1] + part * 8,
-                place >= 0 && part * 8 < a.size);
-      }
+    const int lane = threadIdx.x % 32;
+    if (index >= 2 * steps || lane >= kPanels) return;
+    const uint32_t barrier = barriers + index % kSlots * 8;
+    const int32_t place = place_of(a.cache, sequence, position_of(index / 2));
+    arrive_expecting(barrier, kStep * 128);
+    copy_box(slot_of(index) + lane * kStep * 128, index % 2 == 0 ? keys : values, {lane * 64, kv_head, place}, barrier);
+  }
+  __device__ void await(int index) const { wait_phase(barriers + index % kSlots * 8, index / kSlots & 1); }
+
+  // Positions that the row does not see may hold anything, and 0 times that need not be 0.
+  __device__ void clear_unseen(int32_t first, uint32_t slot) const {
+    if (first >= piece.begin && first + kStep <= piece.end) return;
+    for (int at = static_cast<int>(threadIdx.x) % 32; at < kStep * kSize / 8; at += 32) {
+      const int row = at % kStep;
+      if (first + row >= piece.begin && first + row < piece.end) continue;
+      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(slot + place_in_slot(row, at / kStep)), "r"(0)
+                   : "memory");
     }
-    close_copies();
+    publish_shared();
+    __syncwarp();
   }
 
   __device__ void score(float (&scores)[2][4], uint32_t slot) const {
@@ -164,23 +170,26 @@ struct Walker {
   }
 
   __device__ void ask_first() const {
-#pragma unroll
-    for (int i = 0; i < kSlots - 1; ++i) ask(i);
+    if (threadIdx.x % 32 == 0)
+      for (int slot = 0; slot < kSlots; ++slot) set_barrier(barriers + slot * 8, kPanels);
+    publish_shared();
+    __syncwarp();
+    for (int i = 0; i < kSlots; ++i) ask(i);
   }
   __device__ void walk() {
     for (int step = 0; step < steps; ++step) {
       float scores[2][4] = {};
-      wait_copies<kSlots - 2>();
-      __syncwarp();  // others' copies too; and they have left the slot that is asked for next
-      ask(2 * step + kSlots - 1);
-      score(scores, ring + 2 * step % kSlots * kBytes);
-      const float shrink = find_shares(scores, position_of(step));
-      wait_copies<kSlots - 2>();
+      await(2 * step);
+      score(scores, slot_of(2 * step));
       __syncwarp();
       ask(2 * step + kSlots);
-      add_values(scores, shrink, ring + (2 * step + 1) % kSlots * kBytes);
+      const float shrink = find_shares(scores, position_of(step));
+      await(2 * step + 1);
+      clear_unseen(position_of(step), slot_of(2 * step + 1));
+      add_values(scores, shrink, slot_of(2 * step + 1));
+      __syncwarp();
+      ask(2 * step + 1 + kSlots);
     }
-    wait_copies<0>();
   }
 };
 
@@ -190,14 +199,26 @@ __device__ void load_queries(Walker<kSize>& walker, int32_t row, int32_t first_h
   const int lane = threadIdx.x % 32;
   const bool own = lane / 4 < heads;
   const int64_t from = row * a.q.stride[0] + (first_head + (own ? lane / 4 : 0)) * a.q.stride[1];
+  const auto load = [&](const auto& pair_at) {
 #pragma unroll
-  for (int k = 0; k < kSize / 16; ++k)
+    for (int k = 0; k < kSize / 16; ++k)
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int column = k * 16 + i * 8 + lane % 4 * 2;
-      const bool valid = own && column < a.size;
-      walker.queries[k][i] = valid ? pack_bf16(get(a.q, from + column), get(a.q, from + column + 1)) : 0u;
-    }
+      for (int i = 0; i < 2; ++i) {
+        const int column = k * 16 + i * 8 + lane % 4 * 2;
+        walker.queries[k][i] = own && column < a.size ? pair_at(from + column) : 0u;
+      }
+  };
+  if (a.q_aligned && a.q.bf16)
+    load([&](int64_t at) {
+      return *reinterpret_cast<const uint32_t*>(static_cast<const __nv_bfloat16*>(a.q.data) + at);
+    });
+  else if (a.q_aligned)
+    load([&](int64_t at) {
+      const float2 pair = *reinterpret_cast<const float2*>(static_cast<const float*>(a.q.data) + at);
+      return pack_bf16(pair.x, pair.y);
+    });
+  else
+    load([&](int64_t at) { return pack_bf16(get(a.q, at), get(a.q, at + 1)); });
 }
 
 // Memory of a warp after its walk: largest and total of each head, then the heads' sums.
@@ -246,12 +267,24 @@ __device__ void join_warps(const Arguments& a, const Found<kSize>* found, const 
 }
 
 template <int kSize>
-__global__ void __launch_bounds__(kWarps * 32, 2) pieces_kernel(Arguments a) {
-  extern __shared__ __align__(128) char memory[];
+struct Layout {
+  static constexpr size_t kBarriers = kWarps * size_t{kRingBytes};
+  static constexpr size_t kRings = kBarriers + kWarps * Walker<kSize>::kSlots * 8;
+  static constexpr size_t kBytes = std::max(kRings, kWarps * sizeof(Found<kSize>)) + 1024;  // the start is rounded up
+};
+
+template <int kSize>
+__global__ void __launch_bounds__(kWarps * 32, 2)
+    pieces_kernel(const __grid_constant__ Arguments a, const __grid_constant__ CUtensorMap keys,
+                  const __grid_constant__ CUtensorMap values) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ char unaligned[];
+  await_earlier();
+  char* memory = unaligned + (-shared_address(unaligned) & 1023u);
   const auto row = static_cast<int32_t>(blockIdx.z), part = static_cast<int32_t>(blockIdx.x) % a.parts;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   Walker<kSize> walker(a);
-  await_earlier();
+  walker.keys = &keys, walker.values = &values;
   walker.piece = piece_of(a.rows.positions[row], a.window, static_cast<int32_t>(blockIdx.y));
   if (walker.piece.index >= walker.piece.count) return;
   walker.sequence = row;
@@ -261,6 +294,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2) pieces_kernel(Arguments a) {
   walker.first_step = first + warp;
   walker.steps = max(0, (end - first - warp + kWarps - 1) / kWarps);
   walker.ring = shared_address(memory) + warp * kRingBytes;
+  walker.barriers = shared_address(memory) + Layout<kSize>::kBarriers + warp * Walker<kSize>::kSlots * 8;
   walker.ask_first();
   load_queries(walker, row, head, heads);
   walker.walk();
@@ -270,48 +304,55 @@ __global__ void __launch_bounds__(kWarps * 32, 2) pieces_kernel(Arguments a) {
   __syncthreads();
   if (static_cast<int>(threadIdx.x) / 16 < heads)
     join_warps(a, found, walker.piece, head + static_cast<int>(threadIdx.x) / 16);
+#endif
 }
 
+// A warp finds the factors of 32 pieces at a time, a lane one, and every thread adds up a column.
 __global__ void join_pieces_kernel(Arguments a) {
-  extern __shared__ float factors[];
-  __shared__ float scratch[32];
   await_earlier();
   const auto row = static_cast<int32_t>(blockIdx.x), head = static_cast<int32_t>(blockIdx.y);
-  const int count = piece_of(a.rows.positions[row], a.window, 0).count, pitch = a.size + 2;
+  const int lane = threadIdx.x % 32, column = static_cast<int>(threadIdx.x), pitch = a.size + 2;
+  const int count = piece_of(a.rows.positions[row], a.window, 0).count;
   if (count == 1) return;
   const float* partial = a.partial + (row * a.q.shape[1] + head) * a.slots * pitch;
-  float largest = kNone, total = 0;
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32)
-    largest = fmaxf(largest, partial[int64_t{i} * pitch]);
+  const auto found = [&](int i) {
+    return i < count ? *reinterpret_cast<const float2*>(partial + int64_t{i} * pitch) : float2{kNone, 0};
+  };
+  float largest = kNone, total = 0, sum = 0;
+  for (int first = 0; first < count; first += 32) largest = fmaxf(largest, found(first + lane).x);
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, offset));
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-    factors[i] = exp2_fast(partial[int64_t{i} * pitch] - largest);
-    total += factors[i] * partial[int64_t{i} * pitch + 1];
+  for (int first = 0; first < count; first += 32) {
+    const float2 own = found(first + lane);
+    const float factor = exp2_fast(own.x - largest);
+    total += factor * own.y;
+    for (int i = 0; i < 32 && first + i < count; i += 8) {
+      float values[8];
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const bool valid = first + i + j < count && column < a.size;
+        values[j] = valid ? partial[int64_t{first + i + j} * pitch + 2 + column] : 0.0f;
+      }
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum += __shfl_sync(kAllLanes, factor, i + j) * values[j];
+    }
   }
-  total = sum_of_block(total, scratch);
-  for (int column = static_cast<int>(threadIdx.x); column < a.size; column += static_cast<int>(blockDim.x)) {
-    float sum = 0;
-#pragma unroll 16
-    for (int i = 0; i < count; ++i) sum += factors[i] * partial[int64_t{i} * pitch + 2 + column];
-    put(a.out, row * a.out.stride[0] + head * a.out.stride[1] + column, sum / total);
-  }
+  total = sum_of_warp(total);
+  if (column < a.size) put(a.out, row * a.out.stride[0] + head * a.out.stride[1] + column, sum / total);
 }
 
 template <int kSize>
 void attend(Context& context, const Arguments& a, int32_t rows) {
-  constexpr size_t kBytes = std::max(kWarps * size_t{kRingBytes}, kWarps * sizeof(Found<kSize>));
+  constexpr size_t kBytes = Layout<kSize>::kBytes;
   check(cudaFuncSetAttribute(pieces_kernel<kSize>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
         "shared memory for attention");
   const auto heads = static_cast<unsigned>(a.cache.keys.shape[2] * a.parts), slots = static_cast<unsigned>(a.slots);
   const auto every = static_cast<unsigned>(rows);
-  start(context, pieces_kernel<kSize>, {.grid = dim3(heads, slots, every), .block = kWarps * 32, .shared = kBytes}, a);
+  start(context, pieces_kernel<kSize>, {.grid = dim3(heads, slots, every), .block = kWarps * 32, .shared = kBytes}, a,
+        page_map(a.cache.keys), page_map(a.cache.values));
   if (a.slots == 1) return;
-  start(context, join_pieces_kernel,
-        {.grid = dim3(every, static_cast<unsigned>(a.q.shape[1])),
-         .block = 256,
-         .shared = (size_t{slots} + 15) / 16 * 16 * sizeof(float)},  // read 16 at a time
-        a);
+  const auto columns = static_cast<unsigned>((a.size + 31) / 32 * 32);
+  start(context, join_pieces_kernel, {.grid = dim3(every, static_cast<unsigned>(a.q.shape[1])), .block = columns}, a);
 }
 
 }  // namespace
@@ -325,6 +366,7 @@ void attend_single_rows(Context& context, const PagedAttention& op) {
               .window = static_cast<int32_t>(op.window),
               .group = static_cast<int32_t>(op.q.size(1) / op.cache.keys.size(2)),
               .size = static_cast<int32_t>(op.q.width())};
+  a.q_aligned = begins_at(a.q, a.q.bf16 ? 4 : 8, 2);
   a.parts = (a.group + kHeads - 1) / kHeads;
   a.slots = most_attention_pieces(op.rows.reach(), op.window);
   if (a.slots > 1) a.partial = context.take<float>(int64_t{op.rows.thin} * op.q.size(1) * a.slots * (a.size + 2));
