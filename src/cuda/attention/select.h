@@ -22,18 +22,23 @@ inline int attention_splits(const AttentionExtents& extents) {
 
 // Length of the pieces into which the tensor core kernel cuts the positions of a row that sees `length` of them, from
 // position 0 on: it must not depend on the batch, so that a row's sums do not. Short pieces fill the device with one
-// sequence, long ones leave less to join.
+// sequence, long ones leave less to start and to join.
 constexpr int32_t attention_piece(int64_t length) {
-  if (length <= 8192) return 128;
-  return length <= 16384 ? 256 : 512;
+  if (length <= 2048) return 128;
+  if (length <= 8192) return 256;
+  return length <= 24576 ? 512 : 1024;
 }
 
 // The most pieces that a row can see, when no row sees more than `context` positions, or `window` where that is not 0.
 constexpr int32_t most_attention_pieces(int64_t context, int64_t window) {
-  const int64_t all = context <= 8192 ? (context + 127) / 128 : std::max<int64_t>(64, (context + 511) / 512);
-  // A window reaches into one piece more than it fills.
-  const int64_t seen = window > 0 ? std::min<int64_t>(all, (window + 127) / 128 + 1) : all;
-  return static_cast<int32_t>(std::max<int64_t>(seen, 1));
+  int64_t most = 1;
+  for (const int64_t longest : {2048, 8192, 24576, 1 << 30}) {
+    const int64_t length = std::min(longest, context), piece = attention_piece(length);
+    // A window reaches into one piece more than it fills.
+    const int64_t all = (length + piece - 1) / piece, seen = window > 0 ? (window + piece - 1) / piece + 1 : all;
+    most = std::max(most, std::min(all, seen));
+  }
+  return static_cast<int32_t>(most);
 }
 
 }  // namespace braid::cuda
