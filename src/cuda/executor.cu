@@ -118,7 +118,7 @@ class CudaExecutor final : public Executor {
       codes.block_rows = static_cast<int32_t>(packed_block_rows(plain));
       codes.block_columns = block->block_columns;
       codes.scale_rows = static_cast<int32_t>((plain.rows + codes.block_rows - 1) / codes.block_rows);
-      codes.scale_columns = static_cast<int32_t>((plain.columns + block->block_columns - 1) / block->block_columns);
+      codes.scale_columns = static_cast<int32_t>(packed_scale_columns(plain));
     }
     const std::vector<float> scales = packed_scales(plain, codes.block_rows);
     const int64_t row = row_bytes(plain.format, plain.columns);

@@ -16,6 +16,12 @@ int64_t packed_block_rows(const Weight& weight) {
   return rows;
 }
 
+int64_t packed_scale_columns(const Weight& weight) {
+  const auto* format = std::get_if<Fp8Block>(&weight.format);
+  if (format == nullptr) return 0;
+  return ((weight.columns + format->block_columns - 1) / format->block_columns + 3) / 4 * 4;
+}
+
 std::vector<float> packed_scales(const Weight& weight, int64_t block_rows) {
   const auto* format = std::get_if<Fp8Block>(&weight.format);
   if (format == nullptr) return {};
@@ -25,6 +31,7 @@ std::vector<float> packed_scales(const Weight& weight, int64_t block_rows) {
     for (int64_t row = 0; row < segment.rows; row += block_rows) {
       const float* from = segment.scales + row / format->block_rows * columns;
       out.insert(out.end(), from, from + columns);
+      out.resize(out.size() + static_cast<size_t>(packed_scale_columns(weight) - columns));
     }
   return out;
 }

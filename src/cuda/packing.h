@@ -9,8 +9,8 @@
 
 namespace braid::cuda {
 
-// Scales are [ceil(rows / block_rows), columns of blocks] per matrix. Where a segment starts inside a block of rows,
-// block_rows is the largest divisor for which none does, and rows of scales are repeated.
+// Scales are [ceil(rows / block_rows), columns of blocks rounded up to 4] per matrix. Where a segment starts inside a
+// block of rows, block_rows is the largest divisor for which none does, and rows of scales are repeated.
 struct Packed final : Packing {
   ~Packed() override = default;
   Memory memory;
@@ -19,6 +19,8 @@ struct Packed final : Packing {
 
 inline const Codes& codes_of(const Weight& weight) { return static_cast<const Packed&>(*weight.packing).codes; }
 
+// Floats from one row of scales to the next on the device.
+int64_t packed_scale_columns(const Weight& weight);
 // Rows that share a row of scales on the device.
 int64_t packed_block_rows(const Weight& weight);
 // The scales as they lie on the device; empty for formats without scales.

@@ -11,7 +11,7 @@ TEST(CudaPacking, SegmentsThatStartInsideABlockRepeatScales) {
   Weight weight{.format = Fp8Block{}, .rows = 64 + 160, .columns = 256};
   weight.segments = {{.scales = first.data(), .rows = 64}, {.scales = second.data(), .rows = 160}};
   ASSERT_EQ(packed_block_rows(weight), 64);
-  EXPECT_EQ(packed_scales(weight, 64), (std::vector<float>{1, 2, 3, 4, 3, 4, 5, 6}));
+  EXPECT_EQ(packed_scales(weight, 64), (std::vector<float>{1, 2, 0, 0, 3, 4, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0}));
 }
 
 TEST(CudaPacking, WholeBlocksStayWhole) {
@@ -21,7 +21,7 @@ TEST(CudaPacking, WholeBlocksStayWhole) {
                      {.scales = scales.data() + 1, .rows = 72},
                      {.scales = scales.data() + 1, .rows = 200}};
   ASSERT_EQ(packed_block_rows(weight), 128);
-  EXPECT_EQ(packed_scales(weight, 128), (std::vector<float>{1, 2, 2, 3}));
+  EXPECT_EQ(packed_scales(weight, 128), (std::vector<float>{1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0}));
 }
 
 }  // namespace

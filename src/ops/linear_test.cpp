@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/contract.h"
@@ -19,6 +20,13 @@ constexpr Shape kShapes[] = {{1, 1, 1},     {1, 7, 5},   {3, 16, 64},    {2, 129
 Linear one(Case& c, const Format& format, DType type, Shape shape) {
   Linear op{.x = c.strided_numbers(shape.tokens, shape.inputs, 2, type)};
   op.targets[0] = {c.strided_poison(type, shape.tokens, shape.outputs), c.weight(format, shape.outputs, shape.inputs)};
+  return op;
+}
+
+// Rows whose addresses suit every kernel.
+Linear one_aligned(Case& c, const Format& format, DType type, Shape shape) {
+  Linear op{.x = c.numbers({shape.tokens, shape.inputs}, 2, type)};
+  op.targets[0] = {c.poison(type, {shape.tokens, shape.outputs}), c.weight(format, shape.outputs, shape.inputs)};
   return op;
 }
 
@@ -70,6 +78,15 @@ TEST(Linear, AgreesWithNumbersByHand) {
   c.just_run(op);
   const float expected[] = {1, 2, 210, 3, 4, 430};
   for (int i = 0; i < 6; ++i) EXPECT_EQ(op.targets[0].out.as<float>()[i], expected[i]);
+}
+
+// Row counts and weights on both sides of where an executor changes its kernel.
+TEST(Linear, HoldsForManyRowsOfEveryFormat) {
+  for (const Format& format : all_formats())
+    for (const Shape& shape : {Shape{17, 256, 256}, Shape{33, 136, 384}, Shape{130, 384, 128}, Shape{255, 128, 256},
+                               Shape{256, 128, 256}, Shape{259, 264, 128}})
+      for (const DType type : {DType::F32, DType::BF16})
+        hold([&](Case& c) -> Op { return one_aligned(c, format, type, shape); });
 }
 
 // The order of a sum may not depend on the number of rows.
@@ -128,6 +145,27 @@ TEST(GatedLinear, HoldsForEveryFormatAndShape) {
   for (const Format& format : all_formats())
     for (const DType type : {DType::F32, DType::BF16})
       for (const Shape& shape : kShapes) hold([&](Case& c) -> Op { return gated(c, format, type, shape); });
+}
+
+TEST(GatedLinear, HoldsForManyRowsOfEveryFormat) {
+  for (const Format& format : all_formats())
+    for (const Shape& shape : {Shape{19, 128, 256}, Shape{66, 256, 128}, Shape{257, 128, 128}, Shape{40, 72, 256}})
+      hold([&](Case& c) -> Op {
+        return GatedLinear{.out = c.poison(DType::F32, {shape.tokens, shape.outputs}),
+                           .x = c.numbers({shape.tokens, shape.inputs}, 2),
+                           .gate_up = c.weight(format, 2 * shape.outputs, shape.inputs)};
+      });
+}
+
+// Rows of zeros stay zeros, however inputs are coded.
+TEST(Linear, RowsOfZerosGiveZeros) {
+  for (const int64_t tokens : {1, 40, 256})
+    hold([&](Case& c) -> Op {
+      Linear op = one_aligned(c, Fp8Block{}, DType::F32, {tokens, 128, 256});
+      std::fill_n(op.x.row<float>(tokens - 1), 256, 0.0f);
+      std::fill_n(op.x.row<float>(0), 128, 0.0f);
+      return op;
+    });
 }
 
 TEST(GatedLinear, HoldsWhereTheActivationSaturates) {

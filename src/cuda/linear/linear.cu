@@ -38,17 +38,20 @@ void multiply(Context& context, Product p) {
                          .columns = p.codes.columns,
                          .bf16 = p.codes.coding == Coding::BF16,
                          .fp8 = p.codes.coding == Coding::Fp8,
+                         .block_rows = p.codes.block_rows,
                          .block_columns = p.codes.block_columns,
                          .x_bf16 = p.x.bf16,
                          .aligned = aligned(p.x),
                          .exact = p.exact || !context.fast(),
+                         .gated = p.gated,
                          .simple = p.groups == nullptr && p.list == nullptr && p.divide == 1 && !p.gated};
-  extents.library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinTokens &&
+  extents.library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kFewTokens &&
                     p.codes.rows % 8 == 0 && context.matrices() != nullptr;
   const ProductKernel kernel = choose_product(extents);
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
   if (kernel == ProductKernel::Exact) return multiply_exact(context, p);
   if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
+  if (kernel == ProductKernel::Coded) return multiply_coded(context, p);
   kernel == ProductKernel::Thin ? multiply_thin(context, p) : multiply_wide(context, p);
 }
 

@@ -50,7 +50,7 @@ bool find_all(void* library, Functions& f) {
 }
 
 // Everything about a product but its addresses.
-using Shape = std::array<int64_t, 6>;
+using Shape = std::array<int64_t, 7>;
 
 // Column-major words for a row-major product: out^T [rows x tokens] = w [rows x columns] * x^T.
 struct Recipe {
@@ -72,10 +72,12 @@ class OpenedLibrary final : public MatrixLibrary {
   }
 
   void multiply(const MatrixProduct& p) override {
-    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16};
+    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16,
+                      p.x_scales != nullptr};
     auto known = recipes_.find(shape);
     if (known == recipes_.end()) known = recipes_.emplace(shape, make(p)).first;
     const Recipe& recipe = known->second;
+    if (p.x_scales != nullptr) set_scales(recipe, p);
     const float one = 1.0f, zero = 0.0f;
     require(f_.matmul(handle_, recipe.operation, &one, p.w, recipe.w, p.x, recipe.x, &zero, p.out, recipe.out, p.out,
                       recipe.out, &recipe.algorithm, workspace_, kWorkspace, stream_),
@@ -83,16 +85,27 @@ class OpenedLibrary final : public MatrixLibrary {
   }
 
  private:
+  void set_scales(const Recipe& recipe, const MatrixProduct& p) const {
+    const int32_t w_mode = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F, x_mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
+      require(f_.set_operation(recipe.operation, which, &value, sizeof(value)), "scales");
+    };
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, w_mode), set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, x_mode);
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.w_scales), set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.x_scales);
+  }
+
   Recipe make(const MatrixProduct& p) const {
     Recipe recipe;
     require(f_.create_operation(&recipe.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "operation");
     const cublasOperation_t transposed = CUBLAS_OP_T;
     require(f_.set_operation(recipe.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
             "operation");
+    if (p.x_scales != nullptr) set_scales(recipe, p);
+    const cudaDataType type = p.x_scales != nullptr ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
     const auto rows = static_cast<uint64_t>(p.rows), tokens = static_cast<uint64_t>(p.tokens),
                columns = static_cast<uint64_t>(p.columns);
-    require(f_.create_layout(&recipe.w, CUDA_R_16BF, columns, rows, p.columns), "layout");
-    require(f_.create_layout(&recipe.x, CUDA_R_16BF, columns, tokens, p.x_stride), "layout");
+    require(f_.create_layout(&recipe.w, type, columns, rows, p.columns), "layout");
+    require(f_.create_layout(&recipe.x, type, columns, tokens, p.x_stride), "layout");
     require(f_.create_layout(&recipe.out, p.out_bf16 ? CUDA_R_16BF : CUDA_R_32F, rows, tokens, p.out_stride), "layout");
     cublasLtMatmulPreference_t preference = nullptr;
     require(f_.create_preference(&preference), "preference");

@@ -36,6 +36,9 @@ void multiply_plain(Context& context, const Product& product);
 void multiply_exact(Context& context, const Product& product);
 // x with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
 void multiply_thin(Context& context, const Product& product);
+// x with rows at 16 bytes, weights FP8 in blocks of 128 x 128 (gated: of which none holds rows of both), no groups;
+// needs the matrix library.
+void multiply_coded(Context& context, const Product& product);
 // x bf16 with rows at 16 bytes, no groups; needs the matrix library.
 void multiply_wide(Context& context, const Product& product);
 // Chooses among them; makes x bf16 first where the kernel wants that.

@@ -9,31 +9,39 @@ namespace braid::cuda {
 struct ProductExtents {
   int64_t tokens = 0, rows = 0, columns = 0;  // of x, and of the weight
   bool bf16 = false, fp8 = false;             // the weight's coding; neither: another one
-  int32_t block_columns = 0;                  // of FP8 scales
+  int32_t block_rows = 0, block_columns = 0;  // of FP8 scales
   bool x_bf16 = false, aligned = false;       // aligned: rows of x begin at 16 bytes
   bool exact = false;                         // x may not be rounded
+  bool gated = false;                         // the weight holds the rows of two matrices
   bool simple = false;                        // neither gated nor by groups
   bool library = false;                       // the matrix library is there
 };
 
-enum class ProductKernel { Plain, Exact, Thin, Wide };
+enum class ProductKernel { Plain, Exact, Thin, Coded, Wide };
 
 // Most rows of x in one pass of the thin kernel.
 constexpr int64_t kThinTokens = 32;
+// Most rows of x for which the thin kernel is as fast as the library.
+constexpr int64_t kFewTokens = 16;
 // Most rows of x that the exact kernel takes a few at a time.
 constexpr int64_t kExactFewTokens = 256;
+// From this many rows on x is coded in E4M3 where the weight is (W8A8), which the op's bound allows; below, two codes
+// keep it as near as bf16.
+constexpr int64_t kCodedTokens = 256;
 
-// Plain takes everything, slowly. Exact leaves x as it is. Thin reads each weight once for up to 32 rows; more rows
-// mean several passes. Wide multiplies in bf16 with the library, FP8 decoded first, which moves five times the bytes
-// and so pays from 128 rows on.
+// Plain takes everything, slowly. Exact leaves x as it is. Thin reads each weight once for up to 32 rows; more rows mean
+// several passes. Coded multiplies E4M3 codes with the library, Wide bf16 numbers, for which FP8 weights with other
+// blocks are decoded first, which moves five times their bytes and so pays from 128 rows on.
 inline ProductKernel choose_product(const ProductExtents& e) {
   const bool usable_x = e.x_bf16 || !e.exact;
   if (!usable_x && e.bf16 && e.simple && e.aligned && e.columns % 16 == 0) return ProductKernel::Exact;
   if (!usable_x || (!e.bf16 && !e.fp8) || e.columns % 128 != 0) return ProductKernel::Plain;
   if (e.fp8 && e.block_columns != 128) return ProductKernel::Plain;
-  const int64_t most = e.fp8 ? 4 * kThinTokens : kThinTokens;
-  if (e.tokens <= most || !e.library) return ProductKernel::Thin;
-  return ProductKernel::Wide;
+  if (!e.library || e.tokens <= kFewTokens) return ProductKernel::Thin;
+  if (e.bf16) return ProductKernel::Wide;
+  const bool whole_blocks = e.block_rows == 128 && (!e.gated || e.rows % 256 == 0);
+  if (whole_blocks && !e.exact) return ProductKernel::Coded;
+  return e.tokens <= 4 * kThinTokens ? ProductKernel::Thin : ProductKernel::Wide;
 }
 
 }  // namespace braid::cuda

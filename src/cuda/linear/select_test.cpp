@@ -11,19 +11,34 @@ ProductExtents usual(int64_t tokens) {
           .rows = 4096,
           .columns = 2048,
           .fp8 = true,
+          .block_rows = 128,
           .block_columns = 128,
           .x_bf16 = true,
           .aligned = true,
           .library = true};
 }
 
-TEST(ChooseProduct, ThinUntilDecodingPays) {
-  EXPECT_EQ(choose_product(usual(1)), ProductKernel::Thin);
-  EXPECT_EQ(choose_product(usual(128)), ProductKernel::Thin);
-  EXPECT_EQ(choose_product(usual(129)), ProductKernel::Wide);
-  ProductExtents alone = usual(8192);
-  alone.library = false;
-  EXPECT_EQ(choose_product(alone), ProductKernel::Thin);
+TEST(ChooseProduct, ThinUntilTheLibraryPays) {
+  for (const bool fp8 : {false, true}) {
+    ProductExtents few = usual(kFewTokens), many = usual(kFewTokens + 1);
+    few.fp8 = many.fp8 = fp8, few.bf16 = many.bf16 = !fp8;
+    EXPECT_EQ(choose_product(few), ProductKernel::Thin);
+    EXPECT_EQ(choose_product(many), fp8 ? ProductKernel::Coded : ProductKernel::Wide);
+    many.library = false;
+    EXPECT_EQ(choose_product(many), ProductKernel::Thin);
+  }
+}
+
+TEST(ChooseProduct, BlocksThatTheLibraryDoesNotTakeAreDecodedOnceThatPays) {
+  ProductExtents cut = usual(8192), odd_pair = usual(8192), exact = usual(8192);
+  cut.block_rows = 64;
+  odd_pair.gated = true, odd_pair.rows = 128 * 3;
+  exact.exact = true;  // x is bf16 already, and may not lose more
+  for (ProductExtents e : {cut, odd_pair, exact}) {
+    EXPECT_EQ(choose_product(e), ProductKernel::Wide);
+    e.tokens = 128;
+    EXPECT_EQ(choose_product(e), ProductKernel::Thin);
+  }
 }
 
 TEST(ChooseProduct, OddShapesAndExactOperandsArePlain) {

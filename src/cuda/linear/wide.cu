@@ -68,8 +68,8 @@ void multiply_all(Context& context, const Product& p, const Decoded& decoded, in
   const View &out = p.out, &x = p.x;
   MatrixProduct product{.out = out.data,
                         .out_bf16 = out.bf16,
-                        .x = static_cast<const __nv_bfloat16*>(x.data),
-                        .w = reinterpret_cast<const __nv_bfloat16*>(codes.data),
+                        .x = x.data,
+                        .w = codes.data,
                         .tokens = tokens,
                         .rows = codes.rows,
                         .columns = codes.columns,
@@ -88,7 +88,7 @@ void multiply_all(Context& context, const Product& p, const Decoded& decoded, in
 }  // namespace
 
 void multiply_wide(Context& context, const Product& p) {
-  if (p.codes.coding == Coding::Fp8) context.say_once("cuda: wide products decode FP8 weights to bf16 first");
+  if (p.codes.coding == Coding::Fp8) context.say_once("cuda: wide products decode FP8 weights whose blocks are not 128 x 128 to bf16 first");
   const Decoded decoded = take_decoded(context, p.codes);
   if (!p.gated) return multiply_all(context, p, decoded, p.slots);
   const int64_t most = std::max<int64_t>(128, kMostBytes / (4 * p.codes.rows)), piece = std::min(most, p.slots);

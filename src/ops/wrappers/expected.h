@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +17,15 @@ struct Precision {
   double operand = 0;     // relative rounding of each operand of a product with a weight: 2^-8 for bf16
   double step = 0;        // error of an input of such a product as a share of its row's largest: 1/254 for int8
   double attention = 0;   // relative rounding of queries, and of shares before they meet the values: 2^-8 for bf16
+  // Products of this many rows or more with FP8 weights in blocks of 128 x 128 code their inputs in E4M3 (LIN-17).
+  int64_t coded_rows = INT64_MAX;
 };
 inline constexpr Precision kExactPrecision{.unit = 0x1p-52};  // the reference
 inline constexpr Precision kF32Precision{};
 inline constexpr Precision kBf16Precision{.operand = 0x1p-8};
 inline constexpr Precision kTensorCorePrecision{.operand = 0x1p-8, .attention = 0x1p-8};
+// Inputs of products with FP8 weights are two codes of four bits each, the second with steps of 2^-23 of the largest.
+inline constexpr Precision kGpuPrecision{.operand = 0x1p-8, .step = 0x1p-22, .coded_rows = 256};
 
 // One piece of memory that an op writes: elements in row-major order of `where`.
 struct Expected {

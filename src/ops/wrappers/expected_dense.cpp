@@ -69,11 +69,23 @@ std::vector<float> decode(const Weight& weight, int64_t matrix) {
   return out;
 }
 
+// How inputs of a product are rounded: relative to each, and as a share of the row's largest.
+struct Rounding {
+  double relative = 0, step = 0;
+};
+
+// E4M3 has four bits, and steps of 2^-9 below 2^-6 of a scale that is the largest divided by 448.
+Rounding input_rounding(const Precision& precision, int64_t rows, const Weight& weight) {
+  if (rows >= precision.coded_rows && weight.format == Format(Fp8Block{})) return {0x1p-4, 0x1p-18};
+  return {precision.operand, precision.step};
+}
+
 // Over sum |x| |w|: K roundings of products and sums, two of a coded weight (its scale, applied before or after the
 // sum), and one of each operand; the step of coded inputs acts on the largest |x| times sum |w|.
-Numbers product(const Numbers& x, const std::vector<float>& matrix, const Precision& precision) {
-  const double relative = (static_cast<double>(x.size()) + 2) * precision.unit + 2 * precision.operand +
-                          precision.operand * precision.operand;
+Numbers product(const Numbers& x, const std::vector<float>& matrix, const Precision& precision,
+                const Rounding& inputs) {
+  const double relative = (static_cast<double>(x.size()) + 2) * precision.unit + inputs.relative + precision.operand +
+                          inputs.relative * precision.operand;
   double largest = 0;
   for (const Bounded& element : x) largest = std::max(largest, std::fabs(element.value) + element.error);
   Numbers out;
@@ -86,7 +98,7 @@ Numbers product(const Numbers& x, const std::vector<float>& matrix, const Precis
       carried += x[k].error * absolute;
       weights += absolute;
     }
-    const double error = carried + relative * (magnitude + carried) + precision.step * largest * weights;
+    const double error = carried + relative * (magnitude + carried) + inputs.step * largest * weights;
     out.push_back({value, error + Arithmetic::kSmallest});
   }
   return out;
@@ -99,13 +111,14 @@ Numbers gated(const Arithmetic& math, const Numbers& both) {
 }
 
 Pieces expect(const Linear& op, const Precision& rounded) {
-  const Precision precision = op.exact ? Precision{.unit = rounded.unit} : rounded;
+  const Precision precision = op.exact ? Precision{.unit = rounded.unit} : rounded;  // exact ones are never coded
   Pieces pieces;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
     const std::vector<float> matrix = decode(*target.weight, 0);
+    const Rounding inputs = input_rounding(precision, op.x.rows(), *target.weight);
     Numbers out;
-    for (int64_t t = 0; t < op.x.rows(); ++t) append(out, product(load(row_of(op.x, t)), matrix, precision));
+    for (int64_t t = 0; t < op.x.rows(); ++t) append(out, product(load(row_of(op.x, t)), matrix, precision, inputs));
     pieces.push_back(piece("out", target.out, out));
   }
   return pieces;
@@ -113,20 +126,26 @@ Pieces expect(const Linear& op, const Precision& rounded) {
 
 Pieces expect(const GatedLinear& op, const Precision& precision) {
   const std::vector<float> matrix = decode(*op.gate_up, 0);
+  const Rounding inputs = input_rounding(precision, op.x.rows(), *op.gate_up);
   Numbers out;
   for (int64_t t = 0; t < op.x.rows(); ++t)
-    append(out, gated({precision.unit}, product(load(row_of(op.x, t)), matrix, precision)));
+    append(out, gated({precision.unit}, product(load(row_of(op.x, t)), matrix, precision, inputs)));
   return {piece("out", op.out, out)};
 }
 
 Pieces expect(const Experts& op, const Precision& precision) {
   const Arithmetic math{precision.unit};
   std::map<int64_t, std::pair<std::vector<float>, std::vector<float>>> decoded;
+  constexpr int64_t kShared = -1;
   const auto feed_forward = [&](const Numbers& x, int64_t expert) {
     const auto& [gate_up, down] = decoded.at(expert);
-    return product(gated(math, product(x, gate_up, precision)), down, precision);
+    // The shared expert takes all rows at once.
+    const bool shared = expert == kShared;
+    const int64_t rows = shared ? op.x.rows() : 1;
+    const Rounding first = input_rounding(precision, rows, shared ? *op.shared_gate_up : *op.gate_up),
+                   second = input_rounding(precision, rows, shared ? *op.shared_down : *op.down);
+    return product(gated(math, product(x, gate_up, precision, first)), down, precision, second);
   };
-  constexpr int64_t kShared = -1;
   if (op.shared_gate_up != nullptr) decoded[kShared] = {decode(*op.shared_gate_up, 0), decode(*op.shared_down, 0)};
   Numbers out;
   for (int64_t t = 0; t < op.x.rows(); ++t) {

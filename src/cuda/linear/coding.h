@@ -1,0 +1,81 @@
+// Coding numbers in E4M3 with a scale (semantics LIN-17): one code, or two of which the second holds what the first
+// left.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "cuda/common/reduce.h"
+#include "cuda/common/view.h"
+
+namespace braid::cuda {
+
+// A number is scale * (code + kRestScale * second code): as near as bf16 to all but what is smaller than 2^-15 of the
+// largest number under the scale, and exact for bf16 numbers.
+constexpr float kRestScale = 1.0f / 16;
+
+// Two codes from two floats, `low` in the lower byte; NaN stays NaN.
+__device__ inline uint32_t e4m3_pair(float low, float high) {
+  uint16_t codes;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(codes) : "f"(low), "f"(high));
+  return codes;
+}
+__device__ inline float2 e4m3_values(uint32_t pair) {
+  uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<uint16_t>(pair)));
+  return __half22float2(*reinterpret_cast<const __half2*>(&halves));
+}
+
+// Sixteen numbers from element `at` on; their address is a multiple of 16 bytes.
+__device__ inline void load_16(float (&values)[16], const View& x, int64_t at) {
+  if (x.bf16) {
+    const auto* from = reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(x.data) + at);
+    const uint4 low = from[0], high = from[1];
+    const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      values[2 * i] = __uint_as_float(words[i] << 16);
+      values[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000u);
+    }
+    return;
+  }
+  const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(x.data) + at);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float4 four = from[i];
+    values[4 * i] = four.x, values[4 * i + 1] = four.y, values[4 * i + 2] = four.z, values[4 * i + 3] = four.w;
+  }
+}
+
+// The scale of the numbers of `lanes` neighbouring lanes, which call this together.
+template <int lanes>
+__device__ inline float scale_of(const float (&values)[16]) {
+  float largest = 0;
+#pragma unroll
+  for (int i = 0; i < 16; ++i) largest = fmaxf(largest, fabsf(values[i]));
+  const unsigned group = ((1ull << lanes) - 1) << threadIdx.x % 32 / lanes * lanes;
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(group, largest, offset));
+  return fmaxf(largest / 448, 1e-12f);
+}
+
+__device__ inline void code_16(uint32_t (&words)[4], const float (&values)[16], float factor) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    words[i] = e4m3_pair(values[4 * i] * factor, values[4 * i + 1] * factor) |
+               e4m3_pair(values[4 * i + 2] * factor, values[4 * i + 3] * factor) << 16;
+}
+
+// The second codes, given the first.
+__device__ inline void code_rest_16(uint32_t (&words)[4], const float (&values)[16], float factor) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 low = e4m3_values(words[i] & 0xFFFF), high = e4m3_values(words[i] >> 16);
+    words[i] = e4m3_pair((values[4 * i] * factor - low.x) / kRestScale, (values[4 * i + 1] * factor - low.y) / kRestScale) |
+               e4m3_pair((values[4 * i + 2] * factor - high.x) / kRestScale,
+                         (values[4 * i + 3] * factor - high.y) / kRestScale)
+                   << 16;
+  }
+}
+
+}  // namespace braid::cuda
