@@ -81,12 +81,28 @@ TEST(Linear, AgreesWithNumbersByHand) {
 }
 
 // Row counts and weights on both sides of where an executor changes its kernel.
-TEST(Linear, HoldsForManyRowsOfEveryFormat) {
+TEST(Linear, HoldsForAlignedRowsOfEveryFormat) {
   for (const Format& format : all_formats())
-    for (const Shape& shape : {Shape{17, 256, 256}, Shape{33, 136, 384}, Shape{130, 384, 128}, Shape{255, 128, 256},
+    for (const Shape& shape : {Shape{1, 200, 512}, Shape{1, 384, 5120}, Shape{3, 384, 256}, Shape{4, 136, 1024},
+                               Shape{8, 136, 640}, Shape{16, 130, 256}, Shape{17, 256, 256}, Shape{33, 136, 384}, Shape{130, 384, 128}, Shape{255, 128, 256},
                                Shape{256, 128, 256}, Shape{259, 264, 128}})
       for (const DType type : {DType::F32, DType::BF16})
         hold([&](Case& c) -> Op { return one_aligned(c, format, type, shape); });
+}
+
+// Targets that one launch may take together, and one that it may not.
+TEST(Linear, TakesSeveralAlignedTargets) {
+  for (const int64_t tokens : {1, 4, 16}) {
+    for (const Format& format : {Format(Fp8Block{}), Format(Dense{DType::BF16})})
+      hold([&](Case& c) -> Op {
+        Linear op{.x = c.numbers({tokens, 512})};
+        op.targets[0] = {c.poison(DType::F32, {tokens, 384}), c.weight(format, 384, 512)};
+        op.targets[1] = {c.poison(DType::BF16, {tokens, 130}), c.weight(format, 130, 512)};
+        op.targets[2] = {c.poison(DType::F32, {tokens, 128}), c.weight(Dense{DType::BF16}, 128, 512)};
+        op.targets[3] = {c.poison(DType::F32, {tokens, 64}), c.weight(Dense{DType::F32}, 64, 512)};
+        return op;
+      });
+  }
 }
 
 // The order of a sum may not depend on the number of rows.
@@ -147,9 +163,9 @@ TEST(GatedLinear, HoldsForEveryFormatAndShape) {
       for (const Shape& shape : kShapes) hold([&](Case& c) -> Op { return gated(c, format, type, shape); });
 }
 
-TEST(GatedLinear, HoldsForManyRowsOfEveryFormat) {
+TEST(GatedLinear, HoldsForAlignedRowsOfEveryFormat) {
   for (const Format& format : all_formats())
-    for (const Shape& shape : {Shape{19, 128, 256}, Shape{66, 256, 128}, Shape{257, 128, 128}, Shape{40, 72, 256}})
+    for (const Shape& shape : {Shape{1, 192, 512}, Shape{5, 128, 256}, Shape{16, 64, 128}, Shape{19, 128, 256}, Shape{66, 256, 128}, Shape{257, 128, 128}, Shape{40, 72, 256}})
       hold([&](Case& c) -> Op {
         return GatedLinear{.out = c.poison(DType::F32, {shape.tokens, shape.outputs}),
                            .x = c.numbers({shape.tokens, shape.inputs}, 2),

@@ -112,6 +112,28 @@ TEST(Experts, HoldForEveryFormatAndShape) {
       for (const Mixture& m : kMixtures) hold([&](Case& c) -> Op { return experts(c, m, format, type); });
 }
 
+// Rows and extents that suit every kernel.
+Experts aligned_experts(Case& c, const Mixture& m, const Format& format, DType type = DType::F32) {
+  Experts op = experts(c, m, format, type);
+  op.out = c.poison(type, {m.tokens, m.width});
+  op.x = c.numbers({m.tokens, m.width}, 2, type);
+  return op;
+}
+
+TEST(Experts, HoldForAlignedRowsOfEveryFormat) {
+  constexpr Mixture kAligned[] = {
+      {.tokens = 1, .width = 256, .inner = 128, .k = 4, .shared_inner = 256, .shared_gate = true},
+      {.tokens = 3, .width = 384, .inner = 256, .experts = 5},
+      {.tokens = 8, .width = 128, .inner = 128, .experts = 9, .k = 8, .shared_inner = 128},
+      {.tokens = 40, .width = 256, .inner = 256, .experts = 4, .shared_inner = 128, .shared_gate = true},
+      {.tokens = 210, .width = 384, .inner = 384, .experts = 2, .k = 1}};
+  for (const Format& format : all_formats())
+    for (const Mixture& m : kAligned) {
+      hold([&](Case& c) -> Op { return aligned_experts(c, m, format); });
+      if (m.tokens < 9) hold([&](Case& c) -> Op { return aligned_experts(c, m, format, DType::BF16); });
+    }
+}
+
 TEST(Experts, HoldWhereAllRowsChooseOneExpert) {
   for (const int64_t tokens : {1, 3, 50}) {
     hold([&](Case& c) -> Op {

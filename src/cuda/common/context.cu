@@ -19,13 +19,16 @@ Context::Context(int device, bool fast) : fast_(fast) {
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "asking for its size");
   int generation = 0;
   check(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device), "asking for its generation");
-  overlaps_ = generation >= 9;
+  overlaps_ = generation >= 9, hopper_ = generation == 9;
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  check(cudaMalloc(&flags_, kFlags * sizeof(int32_t)), "memory for flags");
+  check(cudaMemsetAsync(flags_, 0, kFlags * sizeof(int32_t), stream_), "memory for flags");
 }
 
 Context::~Context() {
   matrices_.reset();
   free_blocks();
+  cudaFree(flags_);
   cudaStreamDestroy(stream_);
 }
 

@@ -30,6 +30,12 @@ class Context {
   // A launch may begin before the one before it has ended.
   bool overlaps() const { return overlaps_; }
 
+  // It has Hopper's tensor cores.
+  bool hopper() const { return hopper_; }
+  // Numbers that are zero between launches: a kernel that sets one clears it again.
+  int32_t* flags() const { return flags_; }
+  static constexpr int kFlags = 1024;
+
   // Work memory of the op that is being launched, aligned to 256 bytes: what `take` gave is free again at `begin`.
   void begin();
   void* take(size_t bytes);
@@ -50,7 +56,8 @@ class Context {
   cudaStream_t stream_ = nullptr;
   bool fast_;
   int multiprocessors_ = 0;
-  bool overlaps_ = false;
+  bool overlaps_ = false, hopper_ = false;
+  int32_t* flags_ = nullptr;
   struct Block {
     std::byte* data = nullptr;
     size_t bytes = 0;

@@ -35,4 +35,18 @@ __device__ inline void await_earlier() {
 #endif
 }
 
+// The two halves of that, for kernels that ask for weights in between, and both the other way round: what the launch
+// after this one finds then holds for every launch before this one.
+__device__ inline void allow_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ inline void await() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void await_then_allow() { await(), allow_next(); }
+
 }  // namespace braid::cuda

@@ -1,10 +1,12 @@
 // Mixtures of experts: slots (a row and one of its choices) are sorted by expert on the device, both products run by
-// groups of up to 32 slots of one expert, and a last kernel adds up each row. Bounded by reading the chosen weights.
+// groups of slots of one expert (up to 32, or as wide as a tile of the tensor cores), and a last kernel adds up each row. Bounded by reading the chosen weights.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/error.h"
 #include "cuda/common/reduce.h"
+#include "cuda/experts/grouped.h"
+#include "cuda/experts/stream.h"
 #include "cuda/launch.h"
 #include "cuda/linear/product.h"
 #include "cuda/linear/select.h"
@@ -14,6 +16,7 @@ namespace braid::cuda {
 namespace {
 
 struct Arrangement {
+  int32_t most;  // slots of a group
   const int32_t* chosen;
   int64_t chosen_stride, slots;
   int32_t k, experts;
@@ -32,9 +35,11 @@ __global__ void arrange_kernel(Arrangement a) {
   if (threadIdx.x == 0) {
     int32_t first = 0, groups = 0;
     for (int32_t e = 0; e < a.experts; ++e) {
-      const int32_t count = next[e];
-      for (int32_t at = 0; at < count; at += kThinTokens)
-        a.groups[groups++] = {e, first + at, min(count - at, static_cast<int32_t>(kThinTokens))};
+      const int32_t count = next[e], parts = (count + a.most - 1) / a.most;
+      for (int32_t part = 0; part < parts; ++part) {
+        const int32_t from = count * part / parts, to = count * (part + 1) / parts;
+        a.groups[groups++] = {e, first + from, to - from};
+      }
       next[e] = first;
       first += count;
     }
@@ -47,7 +52,8 @@ __global__ void arrange_kernel(Arrangement a) {
 
 struct Joining {
   View out, shared_gate, weights;
-  const float *parts, *shared;  // [slots, width], [tokens, width]
+  View parts;           // [slots, width]
+  const float* shared;  // [tokens, width]
   int32_t k;
 };
 
@@ -58,7 +64,7 @@ __global__ void join_kernel(Joining a) {
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
     float sum = 0;
     for (int s = 0; s < a.k; ++s)
-      sum += get(a.weights, row * a.weights.stride[0] + s) * a.parts[(row * a.k + s) * width + i];
+      sum += get(a.weights, row * a.weights.stride[0] + s) * get(a.parts, (row * a.k + s) * width + i);
     if (a.shared != nullptr) sum += factor * a.shared[row * width + i];
     put(a.out, row * a.out.stride[0] + i, sum);
   }
@@ -96,35 +102,86 @@ const float* shared_rows(Context& context, const Experts& op) {
   return static_cast<const float*>(out.data);
 }
 
-}  // namespace
-
-void launch(Context& context, const Experts& op) {
-  CHECK(op.activation == Activation::Silu);
-  const int64_t tokens = op.x.rows(), k = op.chosen.width(), slots = tokens * k, experts = op.gate_up->count;
-  if (tokens == 0) return;
-  const int64_t most_groups = std::min(slots, experts + slots / kThinTokens);
-  const Arrangement a{.chosen = op.chosen.as<int32_t>(),
+// Sorts the slots by expert, into groups of at most `most`.
+Arrangement arrange(Context& context, const Experts& op, int32_t most, int64_t& most_groups) {
+  const int64_t slots = op.chosen.elements(), experts = op.gate_up->count;
+  most_groups = std::min(slots, experts + slots / most);
+  const Arrangement a{.most = most,
+                      .chosen = op.chosen.as<int32_t>(),
                       .chosen_stride = op.chosen.stride(0),
                       .slots = slots,
-                      .k = static_cast<int32_t>(k),
+                      .k = static_cast<int32_t>(op.chosen.width()),
                       .experts = static_cast<int32_t>(experts),
                       .list = context.take<int32_t>(slots),
                       .group_count = context.take<int32_t>(1),
                       .groups = context.take<Group>(most_groups)};
   arrange_kernel<<<1, 1024, static_cast<size_t>(experts) * sizeof(int32_t), context.stream()>>>(a);
-  const View hidden = take_hidden(context, codes_of(*op.down), slots);
-  const View parts = take_rows(context, slots, op.x.width());
+  return a;
+}
+
+// What every slot brings, [slots, width]: small groups through the kernels for few rows.
+View slot_rows(Context& context, const Experts& op) {
+  int64_t most_groups = 0;
+  const Arrangement a = arrange(context, op, kThinTokens, most_groups);
+  const View hidden = take_hidden(context, codes_of(*op.down), a.slots);
+  const View parts = take_rows(context, a.slots, op.x.width());
   Product first =
       grouped({.out = hidden, .x = view(op.x), .codes = codes_of(*op.gate_up), .gated = true}, a, most_groups);
-  first.divide = static_cast<int32_t>(k);
+  first.divide = a.k;
   multiply(context, first);
   multiply(context, grouped({.out = parts, .x = hidden, .codes = codes_of(*op.down)}, a, most_groups));
+  return parts;
+}
+
+View take_bf16_rows(Context& context, int64_t rows, int64_t width) {
+  View out{.data = context.take<__nv_bfloat16>(rows * width), .bf16 = true};
+  out.shape[0] = rows, out.shape[1] = width, out.stride[0] = width, out.stride[1] = 1;
+  return out;
+}
+
+// The same with groups as wide as the tensor cores' tiles.
+View wide_slot_rows(Context& context, const Experts& op) {
+  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
+  const bool fp8 = gate_up.coding == Coding::Fp8;
+  const int pieces = fp8 && op.x.rows() < kCodedTokens ? 2 : 1;
+  int64_t most_groups = 0;
+  const Arrangement a = arrange(context, op, kWideColumns / pieces, most_groups);
+  View x = view(op.x);
+  if (!fp8 && !x.bf16) x = rounded_rows(context, x);
+  const View hidden = take_bf16_rows(context, a.slots, down.columns);
+  const View parts = take_bf16_rows(context, a.slots, op.x.width());
+  GroupedProduct first{.product = grouped({.out = hidden, .x = x, .codes = gate_up, .gated = true}, a, most_groups)};
+  first.product.divide = a.k;
+  if (fp8) first.x = code_rows(context, x, pieces);
+  multiply_grouped(context, first);
+  GroupedProduct second{.product = grouped({.out = parts, .x = hidden, .codes = down}, a, most_groups)};
+  if (fp8) second.x = code_rows(context, hidden, pieces);
+  multiply_grouped(context, second);
+  return parts;
+}
+
+bool goes_wide(Context& context, const Experts& op) {
+  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
+  const View x = view(op.x);
+  const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.stride[0] * (x.bf16 ? 2 : 4) % 16 == 0;
+  return op.x.rows() > kFewTokens && aligned && gate_up.coding == down.coding && grouped_takes(context, gate_up, true) &&
+         grouped_takes(context, down, false);
+}
+
+}  // namespace
+
+void launch(Context& context, const Experts& op) {
+  CHECK(op.activation == Activation::Silu);
+  const int64_t tokens = op.x.rows();
+  if (tokens == 0) return;
+  if (experts_stream(context, op)) return compute_streamed(context, op);
+  const View parts = goes_wide(context, op) ? wide_slot_rows(context, op) : slot_rows(context, op);
   const Joining joining{.out = view(op.out),
                         .shared_gate = view(op.shared_gate),
                         .weights = view(op.weights),
-                        .parts = static_cast<const float*>(parts.data),
+                        .parts = parts,
                         .shared = op.shared_gate_up != nullptr ? shared_rows(context, op) : nullptr,
-                        .k = static_cast<int32_t>(k)};
+                        .k = static_cast<int32_t>(op.chosen.width())};
   join_kernel<<<static_cast<unsigned>(tokens), 256, 0, context.stream()>>>(joining);
 }
 

@@ -18,14 +18,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of work memory for products that are joined after
 constexpr int kLanes = 8;                           // that share 128 columns
 
-struct Coded {
-  uint8_t* codes;  // [pieces * tokens, columns]
-  float* scales;   // [columns / 128, pieces * tokens]
-  int64_t tokens;  // a multiple of 4 / pieces; what lies behind the rows of x is coded from its last row
-  int pieces;
-};
-
-__global__ void code_kernel(Coded out, View x) {
+__global__ void code_kernel(CodedRows out, View x) {
   const int64_t row = blockIdx.x, from = min(row, x.shape[0] - 1), columns = x.shape[1], rows = out.pieces * out.tokens;
   for (int64_t column = threadIdx.x * int64_t{16}; column < columns; column += blockDim.x * int64_t{16}) {
     float values[16];
@@ -50,19 +43,8 @@ View rows_from(const View& v, int64_t first, int64_t count) {
   return out;
 }
 
-Coded code_rows(Context& context, const View& x, int pieces) {
-  const int64_t unit = 4 / pieces, tokens = (x.shape[0] + unit - 1) / unit * unit, columns = x.shape[1];
-  const Coded out{.codes = context.take<uint8_t>(pieces * tokens * columns),
-                  .scales = context.take<float>(pieces * tokens * columns / 128),
-                  .tokens = tokens,
-                  .pieces = pieces};
-  const auto threads = static_cast<unsigned>(std::min<int64_t>(columns / 16, 320));
-  code_kernel<<<static_cast<unsigned>(tokens), threads, 0, context.stream()>>>(out, x);
-  return out;
-}
-
 // Products of all coded rows with rows [first, first + rows) of the weight.
-void multiply_codes(Context& context, const Coded& x, const Codes& codes, int64_t first, int64_t rows, const View& out) {
+void multiply_codes(Context& context, const CodedRows& x, const Codes& codes, int64_t first, int64_t rows, const View& out) {
   context.matrices()->multiply({.out = out.data,
                                 .out_bf16 = out.bf16,
                                 .x = x.codes,
@@ -93,7 +75,7 @@ __global__ void join_kernel(Joining a) {
 }
 
 // Some rows of x, through memory for the parts of a gated pair or of two codes.
-void multiply_joined(Context& context, const Product& p, const Coded& x, float* parts, int64_t width) {
+void multiply_joined(Context& context, const Product& p, const CodedRows& x, float* parts, int64_t width) {
   const int64_t outputs = p.outputs();
   for (int64_t first = 0; first < outputs; first += width) {
     const int64_t some = std::min(width, outputs - first), all = p.gated ? 2 * some : some;
@@ -116,6 +98,17 @@ void multiply_joined(Context& context, const Product& p, const Coded& x, float* 
 }
 
 }  // namespace
+
+CodedRows code_rows(Context& context, const View& x, int pieces) {
+  const int64_t unit = 4 / pieces, tokens = (x.shape[0] + unit - 1) / unit * unit, columns = x.shape[1];
+  const CodedRows out{.codes = context.take<uint8_t>(pieces * tokens * columns),
+                  .scales = context.take<float>(pieces * tokens * columns / 128),
+                  .tokens = tokens,
+                  .pieces = pieces};
+  const auto threads = static_cast<unsigned>(std::min<int64_t>(columns / 16, 320));
+  code_kernel<<<static_cast<unsigned>(tokens), threads, 0, context.stream()>>>(out, x);
+  return out;
+}
 
 void multiply_coded(Context& context, const Product& p) {
   const int pieces = p.slots >= kCodedTokens ? 1 : 2;

@@ -1,8 +1,11 @@
 // The ops Linear and GatedLinear: choosing a kernel, and x in the type that it wants.
 // SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
 #include "cuda/launch.h"
 #include "cuda/linear/product.h"
 #include "cuda/linear/select.h"
+#include "cuda/linear/stream.h"
 #include "cuda/packing.h"
 
 namespace braid::cuda {
@@ -30,8 +33,9 @@ View rounded_rows(Context& context, const View& x) {
   return out;
 }
 
-void multiply(Context& context, Product p) {
-  if (p.slots == 0 || p.codes.rows == 0) return;
+namespace {
+
+ProductKernel kernel_for(Context& context, const Product& p) {
   CHECK(p.x.shape[1] == p.codes.columns, "x has {} columns, the weight {}", p.x.shape[1], p.codes.columns);
   ProductExtents extents{.tokens = p.slots,
                          .rows = p.codes.rows,
@@ -45,25 +49,49 @@ void multiply(Context& context, Product p) {
                          .exact = p.exact || !context.fast(),
                          .gated = p.gated,
                          .simple = p.groups == nullptr && p.list == nullptr && p.divide == 1 && !p.gated};
+  extents.streams = p.groups == nullptr && extents.aligned && p.slots <= kFewTokens &&
+                    streams(context, p.codes, p.gated) && stream_holds(p.codes, p.slots);
   extents.library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kFewTokens &&
                     p.codes.rows % 8 == 0 && context.matrices() != nullptr;
-  const ProductKernel kernel = choose_product(extents);
+  return choose_product(extents);
+}
+
+void multiply_by(Context& context, ProductKernel kernel, Product p) {
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
   if (kernel == ProductKernel::Exact) return multiply_exact(context, p);
+  if (kernel == ProductKernel::Stream) return multiply_streamed(context, {&p, 1});
   if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
   if (kernel == ProductKernel::Coded) return multiply_coded(context, p);
   kernel == ProductKernel::Thin ? multiply_thin(context, p) : multiply_wide(context, p);
 }
 
+bool empty(const Product& p) { return p.slots == 0 || p.codes.rows == 0; }
+
+}  // namespace
+
+void multiply(Context& context, Product p) {
+  if (!empty(p)) multiply_by(context, kernel_for(context, p), p);
+}
+
+// Targets that the streaming kernel takes, of one coding, share a launch.
 void launch(Context& context, const Linear& op) {
+  std::vector<Product> streamed[2];
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
-    multiply(context, {.out = view(target.out),
-                       .x = view(op.x),
-                       .codes = codes_of(*target.weight),
-                       .exact = op.exact,
-                       .slots = op.x.rows()});
+    const Product p{.out = view(target.out),
+                    .x = view(op.x),
+                    .codes = codes_of(*target.weight),
+                    .exact = op.exact,
+                    .slots = op.x.rows()};
+    if (empty(p)) continue;
+    const ProductKernel kernel = kernel_for(context, p);
+    if (kernel == ProductKernel::Stream)
+      streamed[p.codes.coding == Coding::Fp8].push_back(p);
+    else
+      multiply_by(context, kernel, p);
   }
+  for (const std::vector<Product>& products : streamed)
+    if (!products.empty()) multiply_streamed(context, products);
 }
 
 void launch(Context& context, const GatedLinear& op) {

@@ -44,6 +44,17 @@ void multiply_wide(Context& context, const Product& product);
 // Chooses among them; makes x bf16 first where the kernel wants that.
 void multiply(Context& context, Product product);
 
+// Rows of x as E4M3 codes (coding.h): [pieces, tokens, columns], and scales [columns / 128, pieces, tokens]. Tokens are
+// rounded up so that pieces * tokens is a multiple of 4; what lies behind the rows of x repeats its last row.
+struct CodedRows {
+  uint8_t* codes = nullptr;
+  float* scales = nullptr;
+  int64_t tokens = 0;
+  int pieces = 1;
+};
+// In work memory. x has its rows at 16 bytes and columns in blocks of 128.
+CodedRows code_rows(Context& context, const View& x, int pieces);
+
 // A bf16 copy of x in work memory, rows behind each other.
 View rounded_rows(Context& context, const View& x);
 

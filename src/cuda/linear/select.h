@@ -14,14 +14,15 @@ struct ProductExtents {
   bool exact = false;                         // x may not be rounded
   bool gated = false;                         // the weight holds the rows of two matrices
   bool simple = false;                        // neither gated nor by groups
+  bool streams = false;                       // the weight and x suit the streaming kernel
   bool library = false;                       // the matrix library is there
 };
 
-enum class ProductKernel { Plain, Exact, Thin, Coded, Wide };
+enum class ProductKernel { Plain, Exact, Stream, Thin, Coded, Wide };
 
 // Most rows of x in one pass of the thin kernel.
 constexpr int64_t kThinTokens = 32;
-// Most rows of x for which the thin kernel is as fast as the library.
+// Most rows of x for which the kernels for few rows are as fast as the library.
 constexpr int64_t kFewTokens = 16;
 // Most rows of x that the exact kernel takes a few at a time.
 constexpr int64_t kExactFewTokens = 256;
@@ -29,7 +30,7 @@ constexpr int64_t kExactFewTokens = 256;
 // keep it as near as bf16.
 constexpr int64_t kCodedTokens = 256;
 
-// Plain takes everything, slowly. Exact leaves x as it is. Thin reads each weight once for up to 32 rows; more rows mean
+// Plain takes everything, slowly. Exact leaves x as it is. Stream reads each weight once, on Hopper. Thin reads each weight once for up to 32 rows; more rows mean
 // several passes. Coded multiplies E4M3 codes with the library, Wide bf16 numbers, for which FP8 weights with other
 // blocks are decoded first, which moves five times their bytes and so pays from 128 rows on.
 inline ProductKernel choose_product(const ProductExtents& e) {
@@ -37,6 +38,7 @@ inline ProductKernel choose_product(const ProductExtents& e) {
   if (!usable_x && e.bf16 && e.simple && e.aligned && e.columns % 16 == 0) return ProductKernel::Exact;
   if (!usable_x || (!e.bf16 && !e.fp8) || e.columns % 128 != 0) return ProductKernel::Plain;
   if (e.fp8 && e.block_columns != 128) return ProductKernel::Plain;
+  if (e.streams && e.tokens <= kFewTokens && !e.exact) return ProductKernel::Stream;
   if (!e.library || e.tokens <= kFewTokens) return ProductKernel::Thin;
   if (e.bf16) return ProductKernel::Wide;
   const bool whole_blocks = e.block_rows == 128 && (!e.gated || e.rows % 256 == 0);

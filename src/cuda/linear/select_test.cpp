@@ -29,6 +29,14 @@ TEST(ChooseProduct, ThinUntilTheLibraryPays) {
   }
 }
 
+TEST(ChooseProduct, FewRowsStreamWhereTheyCan) {
+  ProductExtents few = usual(kFewTokens), many = usual(kFewTokens + 1), exact = usual(1);
+  few.streams = many.streams = exact.streams = true, exact.exact = true;
+  EXPECT_EQ(choose_product(few), ProductKernel::Stream);
+  EXPECT_EQ(choose_product(many), ProductKernel::Coded);
+  EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
+}
+
 TEST(ChooseProduct, BlocksThatTheLibraryDoesNotTakeAreDecodedOnceThatPays) {
   ProductExtents cut = usual(8192), odd_pair = usual(8192), exact = usual(8192);
   cut.block_rows = 64;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/common/tensor_map.h"
+
+#include <cuda_runtime.h>
+
+namespace braid::cuda {
+namespace {
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+// From the driver that is there: the program is not linked to it.
+Encode find_encode() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  constexpr unsigned kSince = 12000;
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, kSince, cudaEnableDefault, &found);
+  static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(function) : nullptr;
+}
+
+struct Shape {
+  int rank;
+  cuuint64_t sizes[5], strides[4];  // strides in rows, of all dimensions but the first
+  cuuint32_t tile[5];               // of all dimensions but the first
+};
+
+std::optional<CUtensorMap> map_of(const Codes& codes, Shape shape) {
+  static const Encode encode = find_encode();
+  if (encode == nullptr) return {};
+  const bool fp8 = codes.coding == Coding::Fp8;
+  shape.sizes[0] = static_cast<cuuint64_t>(codes.columns);
+  shape.tile[0] = fp8 ? 128 : 64;
+  for (cuuint64_t& stride : shape.strides) stride *= shape.sizes[0] * (fp8 ? 1 : 2);
+  const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
+  CUtensorMap map;
+  const CUresult status =
+      encode(&map, fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+             static_cast<cuuint32_t>(shape.rank), const_cast<uint8_t*>(codes.data), shape.sizes, shape.strides,
+             shape.tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS) return {};
+  return map;
+}
+
+}  // namespace
+
+std::optional<CUtensorMap> weight_map(const Codes& codes) {
+  const auto rows = static_cast<cuuint64_t>(codes.count * codes.rows);
+  return map_of(codes, {.rank = 2, .sizes = {0, rows}, .strides = {1}, .tile = {0, kMapRows}});
+}
+
+std::optional<CUtensorMap> paired_weight_map(const Codes& codes) {
+  const auto half = static_cast<cuuint64_t>(codes.rows / 2), count = static_cast<cuuint64_t>(codes.count);
+  return map_of(codes, {.rank = 5,
+                        .sizes = {0, 8, 2, half / 8, count},
+                        .strides = {1, half, 8, 2 * half},
+                        .tile = {0, 8, 2, 4, 1}});
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,23 @@
+// How the copy engine finds tiles of a coded matrix in device memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda.h>
+
+#include <optional>
+
+#include "cuda/common/codes.h"
+
+namespace braid::cuda {
+
+constexpr int kMapRows = 64;     // of a tile
+constexpr int kMapBytes = 8192;  // of a tile: rows of 128 bytes, their 16-byte pieces exchanged as `swizzled` says
+
+// Tiles of all matrices of bf16 or FP8 weights as one matrix of count * rows rows; rows of codes begin at 16 bytes. None
+// where the driver does not offer it.
+std::optional<CUtensorMap> weight_map(const Codes& codes);
+// Tiles of matrices whose first half of rows is gate and whose second is up: in a tile 8 rows of each follow each other
+// four times. Coordinates: column, 0, 0, eights of rows of gate, matrix. Half of the rows is a multiple of 32.
+std::optional<CUtensorMap> paired_weight_map(const Codes& codes);
+
+}  // namespace braid::cuda
