@@ -22,8 +22,8 @@ enum class ProductKernel { Plain, Exact, Stream, Thin, Coded, Wide };
 
 // Most rows of x in one pass of the thin kernel.
 constexpr int64_t kThinTokens = 32;
-// Most rows of x for which the kernels for few rows are as fast as the library.
-constexpr int64_t kFewTokens = 16;
+// Most rows of x for which the streaming kernel, and the thin one, are as fast as the library.
+constexpr int64_t kFewTokens = 16, kThinFewTokens = 8;
 // Most rows of x that the exact kernel takes a few at a time.
 constexpr int64_t kExactFewTokens = 256;
 // From this many rows on x is coded in E4M3 where the weight is (W8A8), which the op's bound allows; below, two codes
@@ -39,10 +39,11 @@ inline ProductKernel choose_product(const ProductExtents& e) {
   if (!usable_x || (!e.bf16 && !e.fp8) || e.columns % 128 != 0) return ProductKernel::Plain;
   if (e.fp8 && e.block_columns != 128) return ProductKernel::Plain;
   if (e.streams && e.tokens <= kFewTokens && !e.exact) return ProductKernel::Stream;
-  if (!e.library || e.tokens <= kFewTokens) return ProductKernel::Thin;
+  if (!e.library || e.tokens <= kThinFewTokens) return ProductKernel::Thin;
   if (e.bf16) return ProductKernel::Wide;
+  if (e.exact) return ProductKernel::Thin;  // which does not round decoded weights
   const bool whole_blocks = e.block_rows == 128 && (!e.gated || e.rows % 256 == 0);
-  if (whole_blocks && !e.exact) return ProductKernel::Coded;
+  if (whole_blocks) return ProductKernel::Coded;
   return e.tokens <= 4 * kThinTokens ? ProductKernel::Thin : ProductKernel::Wide;
 }
 

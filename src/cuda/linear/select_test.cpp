@@ -20,7 +20,7 @@ ProductExtents usual(int64_t tokens) {
 
 TEST(ChooseProduct, ThinUntilTheLibraryPays) {
   for (const bool fp8 : {false, true}) {
-    ProductExtents few = usual(kFewTokens), many = usual(kFewTokens + 1);
+    ProductExtents few = usual(kThinFewTokens), many = usual(kThinFewTokens + 1);
     few.fp8 = many.fp8 = fp8, few.bf16 = many.bf16 = !fp8;
     EXPECT_EQ(choose_product(few), ProductKernel::Thin);
     EXPECT_EQ(choose_product(many), fp8 ? ProductKernel::Coded : ProductKernel::Wide);
@@ -41,8 +41,9 @@ TEST(ChooseProduct, BlocksThatTheLibraryDoesNotTakeAreDecodedOnceThatPays) {
   ProductExtents cut = usual(8192), odd_pair = usual(8192), exact = usual(8192);
   cut.block_rows = 64;
   odd_pair.gated = true, odd_pair.rows = 128 * 3;
-  exact.exact = true;  // x is bf16 already, and may not lose more
-  for (ProductExtents e : {cut, odd_pair, exact}) {
+  exact.exact = true;  // x is bf16 already; decoded weights may not be rounded
+  EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
+  for (ProductExtents e : {cut, odd_pair}) {
     EXPECT_EQ(choose_product(e), ProductKernel::Wide);
     e.tokens = 128;
     EXPECT_EQ(choose_product(e), ProductKernel::Thin);
