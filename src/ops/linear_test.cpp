@@ -84,8 +84,8 @@ TEST(Linear, AgreesWithNumbersByHand) {
 TEST(Linear, HoldsForAlignedRowsOfEveryFormat) {
   for (const Format& format : all_formats())
     for (const Shape& shape : {Shape{1, 200, 512}, Shape{1, 384, 5120}, Shape{3, 384, 256}, Shape{4, 136, 1024},
-                               Shape{8, 136, 640}, Shape{16, 130, 256}, Shape{17, 256, 256}, Shape{33, 136, 384}, Shape{130, 384, 128}, Shape{255, 128, 256},
-                               Shape{256, 128, 256}, Shape{259, 264, 128}})
+                               Shape{8, 136, 640}, Shape{16, 130, 256}, Shape{17, 256, 256}, Shape{33, 136, 384},
+                               Shape{130, 384, 128}, Shape{255, 128, 256}, Shape{256, 128, 256}, Shape{259, 264, 128}})
       for (const DType type : {DType::F32, DType::BF16})
         hold([&](Case& c) -> Op { return one_aligned(c, format, type, shape); });
 }
@@ -165,7 +165,8 @@ TEST(GatedLinear, HoldsForEveryFormatAndShape) {
 
 TEST(GatedLinear, HoldsForAlignedRowsOfEveryFormat) {
   for (const Format& format : all_formats())
-    for (const Shape& shape : {Shape{1, 192, 512}, Shape{5, 128, 256}, Shape{16, 64, 128}, Shape{19, 128, 256}, Shape{66, 256, 128}, Shape{257, 128, 128}, Shape{40, 72, 256}})
+    for (const Shape& shape : {Shape{1, 192, 512}, Shape{5, 128, 256}, Shape{16, 64, 128}, Shape{19, 128, 256},
+                               Shape{66, 256, 128}, Shape{257, 128, 128}, Shape{40, 72, 256}})
       hold([&](Case& c) -> Op {
         return GatedLinear{.out = c.poison(DType::F32, {shape.tokens, shape.outputs}),
                            .x = c.numbers({shape.tokens, shape.inputs}, 2),

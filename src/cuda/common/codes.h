@@ -9,8 +9,8 @@ namespace braid::cuda {
 enum class Coding : int32_t { F32, BF16, F16, Fp8 };
 
 // `count` matrices [rows, columns], codes row-major, one after the other. Scales: per matrix
-// [ceil(rows / block_rows), scale_columns], of which the first ceil(columns / block_columns) count; rows of scales begin
-// at 16 bytes.
+// [ceil(rows / block_rows), scale_columns], of which the first ceil(columns / block_columns) count; rows of scales
+// begin at 16 bytes.
 struct Codes {
   const uint8_t* data = nullptr;
   const float* scales = nullptr;

@@ -34,11 +34,10 @@ std::optional<CUtensorMap> map_of(const Codes& codes, Shape shape) {
   for (cuuint64_t& stride : shape.strides) stride *= shape.sizes[0] * (fp8 ? 1 : 2);
   const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
   CUtensorMap map;
-  const CUresult status =
-      encode(&map, fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-             static_cast<cuuint32_t>(shape.rank), const_cast<uint8_t*>(codes.data), shape.sizes, shape.strides,
-             shape.tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status = encode(
+      &map, fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, static_cast<cuuint32_t>(shape.rank),
+      const_cast<uint8_t*>(codes.data), shape.sizes, shape.strides, shape.tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) return {};
   return map;
 }
@@ -52,10 +51,9 @@ std::optional<CUtensorMap> weight_map(const Codes& codes) {
 
 std::optional<CUtensorMap> paired_weight_map(const Codes& codes) {
   const auto half = static_cast<cuuint64_t>(codes.rows / 2), count = static_cast<cuuint64_t>(codes.count);
-  return map_of(codes, {.rank = 5,
-                        .sizes = {0, 8, 2, half / 8, count},
-                        .strides = {1, half, 8, 2 * half},
-                        .tile = {0, 8, 2, 4, 1}});
+  return map_of(
+      codes,
+      {.rank = 5, .sizes = {0, 8, 2, half / 8, count}, .strides = {1, half, 8, 2 * half}, .tile = {0, 8, 2, 4, 1}});
 }
 
 }  // namespace braid::cuda

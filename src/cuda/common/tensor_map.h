@@ -13,8 +13,8 @@ namespace braid::cuda {
 constexpr int kMapRows = 64;     // of a tile
 constexpr int kMapBytes = 8192;  // of a tile: rows of 128 bytes, their 16-byte pieces exchanged as `swizzled` says
 
-// Tiles of all matrices of bf16 or FP8 weights as one matrix of count * rows rows; rows of codes begin at 16 bytes. None
-// where the driver does not offer it.
+// Tiles of all matrices of bf16 or FP8 weights as one matrix of count * rows rows; rows of codes begin at 16 bytes.
+// None where the driver does not offer it.
 std::optional<CUtensorMap> weight_map(const Codes& codes);
 // Tiles of matrices whose first half of rows is gate and whose second is up: in a tile 8 rows of each follow each other
 // four times. Coordinates: column, 0, 0, eights of rows of gate, matrix. Half of the rows is a multiple of 32.

@@ -10,8 +10,8 @@ namespace braid::cuda {
 // Columns of one tile: a weight is read once for so many.
 constexpr int32_t kWideColumns = 192;
 
-// As Product by groups, whose slots times the codes of each are at most kWideColumns. x is bf16 with rows at 16 bytes; or
-// coded, where the weight is FP8. out is bf16, its rows at 4 bytes.
+// As Product by groups, whose slots times the codes of each are at most kWideColumns. x is bf16 with rows at 16 bytes;
+// or coded, where the weight is FP8. out is bf16, its rows at 4 bytes.
 struct GroupedProduct {
   Product product;
   CodedRows x;

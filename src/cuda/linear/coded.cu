@@ -1,9 +1,8 @@
 // Products of many rows of x with FP8 weights in blocks of 128 x 128: x is coded in E4M3 with a scale per row and 128
 // columns, and the matrix library multiplies codes. One code a number where the checkpoint's own way of multiplying is
-// wanted (W8A8); two where x must stay as near as bf16: the second codes what the first left, sixteen times as large, in
-// a row of its own, and both products are added (W8A16, at half the rate). Bounded by the tensor cores' FP8 rate; coding
-// x reads it once.
-// SPDX-License-Identifier: Apache-2.0
+// wanted (W8A8); two where x must stay as near as bf16: the second codes what the first left, sixteen times as large,
+// in a row of its own, and both products are added (W8A16, at half the rate). Bounded by the tensor cores' FP8 rate;
+// coding x reads it once. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/reduce.h"
@@ -31,7 +30,8 @@ __global__ void code_kernel(CodedRows out, View x) {
     if (threadIdx.x % kLanes == 0) *scales = scale;
     if (out.pieces == 1) continue;
     code_rest_16(words, values, 1 / scale);
-    *reinterpret_cast<uint4*>(out.codes + (out.tokens + row) * columns + column) = {words[0], words[1], words[2], words[3]};
+    *reinterpret_cast<uint4*>(out.codes + (out.tokens + row) * columns + column) = {words[0], words[1], words[2],
+                                                                                    words[3]};
     if (threadIdx.x % kLanes == 0) scales[out.tokens] = scale * kRestScale;
   }
 }
@@ -44,7 +44,8 @@ View rows_from(const View& v, int64_t first, int64_t count) {
 }
 
 // Products of all coded rows with rows [first, first + rows) of the weight.
-void multiply_codes(Context& context, const CodedRows& x, const Codes& codes, int64_t first, int64_t rows, const View& out) {
+void multiply_codes(Context& context, const CodedRows& x, const Codes& codes, int64_t first, int64_t rows,
+                    const View& out) {
   context.matrices()->multiply({.out = out.data,
                                 .out_bf16 = out.bf16,
                                 .x = x.codes,
@@ -102,9 +103,9 @@ void multiply_joined(Context& context, const Product& p, const CodedRows& x, flo
 CodedRows code_rows(Context& context, const View& x, int pieces) {
   const int64_t unit = 4 / pieces, tokens = (x.shape[0] + unit - 1) / unit * unit, columns = x.shape[1];
   const CodedRows out{.codes = context.take<uint8_t>(pieces * tokens * columns),
-                  .scales = context.take<float>(pieces * tokens * columns / 128),
-                  .tokens = tokens,
-                  .pieces = pieces};
+                      .scales = context.take<float>(pieces * tokens * columns / 128),
+                      .tokens = tokens,
+                      .pieces = pieces};
   const auto threads = static_cast<unsigned>(std::min<int64_t>(columns / 16, 320));
   code_kernel<<<static_cast<unsigned>(tokens), threads, 0, context.stream()>>>(out, x);
   return out;
@@ -123,7 +124,8 @@ void multiply_coded(Context& context, const Product& p) {
   }
   const int64_t outputs = p.outputs(), wide = p.gated ? 2 : 1;
   // All outputs of some rows, or some outputs of few rows, whichever fits.
-  const int64_t tokens = std::min(p.slots, std::max<int64_t>(kCodedTokens, kMostBytes / (4 * p.codes.rows) / 128 * 128));
+  const int64_t tokens =
+      std::min(p.slots, std::max<int64_t>(kCodedTokens, kMostBytes / (4 * p.codes.rows) / 128 * 128));
   const int64_t most = std::max<int64_t>(128, kMostBytes / (4 * wide * pieces * (tokens + 4)) / 128 * 128);
   const int64_t width = std::min(outputs, most);
   auto* parts = context.take<float>(pieces * (tokens + 4) * wide * width);

@@ -71,10 +71,11 @@ __device__ inline void code_rest_16(uint32_t (&words)[4], const float (&values)[
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float2 low = e4m3_values(words[i] & 0xFFFF), high = e4m3_values(words[i] >> 16);
-    words[i] = e4m3_pair((values[4 * i] * factor - low.x) / kRestScale, (values[4 * i + 1] * factor - low.y) / kRestScale) |
-               e4m3_pair((values[4 * i + 2] * factor - high.x) / kRestScale,
-                         (values[4 * i + 3] * factor - high.y) / kRestScale)
-                   << 16;
+    words[i] =
+        e4m3_pair((values[4 * i] * factor - low.x) / kRestScale, (values[4 * i + 1] * factor - low.y) / kRestScale) |
+        e4m3_pair((values[4 * i + 2] * factor - high.x) / kRestScale,
+                  (values[4 * i + 3] * factor - high.y) / kRestScale)
+            << 16;
   }
 }
 

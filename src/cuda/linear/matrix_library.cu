@@ -72,8 +72,7 @@ class OpenedLibrary final : public MatrixLibrary {
   }
 
   void multiply(const MatrixProduct& p) override {
-    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16,
-                      p.x_scales != nullptr};
+    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16, p.x_scales != nullptr};
     auto known = recipes_.find(shape);
     if (known == recipes_.end()) known = recipes_.emplace(shape, make(p)).first;
     const Recipe& recipe = known->second;
@@ -86,7 +85,8 @@ class OpenedLibrary final : public MatrixLibrary {
 
  private:
   void set_scales(const Recipe& recipe, const MatrixProduct& p) const {
-    const int32_t w_mode = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F, x_mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    const int32_t w_mode = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                  x_mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
     const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
       require(f_.set_operation(recipe.operation, which, &value, sizeof(value)), "scales");
     };

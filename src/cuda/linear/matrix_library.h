@@ -11,8 +11,8 @@
 namespace braid::cuda {
 
 // Addresses and rows are multiples of 16 bytes.
-// out[tokens, rows] = x[tokens, columns] * w[rows, columns]^T, sums in f32, one rounding into out (f32 or bf16). x and w
-// are bf16; with scales they are E4M3 codes, columns a multiple of 128, tokens of 4 and rows of 8.
+// out[tokens, rows] = x[tokens, columns] * w[rows, columns]^T, sums in f32, one rounding into out (f32 or bf16). x and
+// w are bf16; with scales they are E4M3 codes, columns a multiple of 128, tokens of 4 and rows of 8.
 struct MatrixProduct {
   void* out = nullptr;
   bool out_bf16 = false;

@@ -30,9 +30,10 @@ constexpr int64_t kExactFewTokens = 256;
 // keep it as near as bf16.
 constexpr int64_t kCodedTokens = 256;
 
-// Plain takes everything, slowly. Exact leaves x as it is. Stream reads each weight once, on Hopper. Thin reads each weight once for up to 32 rows; more rows mean
-// several passes. Coded multiplies E4M3 codes with the library, Wide bf16 numbers, for which FP8 weights with other
-// blocks are decoded first, which moves five times their bytes and so pays from 128 rows on.
+// Plain takes everything, slowly. Exact leaves x as it is. Stream reads each weight once, on Hopper. Thin reads each
+// weight once for up to 32 rows; more rows mean several passes. Coded multiplies E4M3 codes with the library, Wide bf16
+// numbers, for which FP8 weights with other blocks are decoded first, which moves five times their bytes and so pays
+// from 128 rows on.
 inline ProductKernel choose_product(const ProductExtents& e) {
   const bool usable_x = e.x_bf16 || !e.exact;
   if (!usable_x && e.bf16 && e.simple && e.aligned && e.columns % 16 == 0) return ProductKernel::Exact;

@@ -9,7 +9,7 @@ namespace braid::cuda {
 namespace {
 
 constexpr int64_t kMemory = int64_t{216} << 10;  // dynamic shared memory of a block at most
-constexpr int64_t kFewestStages = 4;             // of the ring, and of a block: fewer cost more in joining than they win
+constexpr int64_t kFewestStages = 4;  // of the ring, and of a block: fewer cost more in joining than they win
 
 int pieces_of(const Codes& codes) { return codes.coding == Coding::Fp8 ? 2 : 1; }
 int64_t stage_columns(const Codes& codes) { return codes.coding == Coding::Fp8 ? 128 : 64; }

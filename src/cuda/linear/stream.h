@@ -26,8 +26,9 @@ struct StreamSource {
 };
 
 // What tiles are:
-//   Rows    128 rows of a source (gated: 64 rows of gate and the 64 of up that belong to them), all rows of x as columns
-//   Chosen  64 + 64 rows of gate and up of the expert in one slot of one row of x (source 0), after all slots those of
+//   Rows    128 rows of a source (gated: 64 rows of gate and the 64 of up that belong to them), all rows of x as
+//   columns Chosen  64 + 64 rows of gate and up of the expert in one slot of one row of x (source 0), after all slots
+//   those of
 //           the shared expert (source 1); out is `hidden`: per row of x the slots' values, then the shared expert's
 //   Joined  128 outputs of one row of x, the sum over its slots and the shared expert, columns of `hidden` after each
 //           other
@@ -51,9 +52,9 @@ struct Stream {
   float* parts = nullptr;
   int32_t* flags = nullptr;
   // What the launch chooses.
-  int32_t ring = 0;        // stages in shared memory
-  int32_t x_rows = 0;      // rows of x in shared memory, of Chosen and Joined
-  int32_t row_bytes = 0;   // of each
+  int32_t ring = 0;       // stages in shared memory
+  int32_t x_rows = 0;     // rows of x in shared memory, of Chosen and Joined
+  int32_t row_bytes = 0;  // of each
 };
 
 // Whether the weight has a form for this kernel, on this device; gated: rows of gate, then of up.
@@ -66,7 +67,8 @@ void multiply_streamed(Context& context, std::span<const Product> products);
 
 constexpr int kStreamThreads = 288;
 constexpr int kStreamRing = 8;  // most stages in shared memory
-// Fills in what the launch chooses, for rows of x of `row_bytes` and `columns` of the tensor cores; returns the extents.
+// Fills in what the launch chooses, for rows of x of `row_bytes` and `columns` of the tensor cores; returns the
+// extents.
 Extents stream_extents(Context& context, Stream& stream, int columns);
 
 }  // namespace braid::cuda

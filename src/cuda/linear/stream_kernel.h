@@ -19,9 +19,7 @@ namespace braid::cuda {
 
 constexpr int kGroups = 2, kGroupThreads = 128, kStageBytes = kGroups * kMapBytes;
 
-__device__ inline void sync_group(int group) {
-  asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory");
-}
+__device__ inline void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); }
 __device__ inline void sync_groups() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
 // An operand in shared memory: rows of 128 bytes as the copy engine puts them; or pieces of 16 bytes, `columns` of them
@@ -34,16 +32,16 @@ __device__ inline uint64_t pieces_operand(uint32_t at, int apart, int group) {
 
 template <bool kFp8, int kColumns, StreamMode kMode>
 struct Streaming {
-  static constexpr int kPieces = kFp8 ? 2 : 1;         // columns of a row of x
+  static constexpr int kPieces = kFp8 ? 2 : 1;           // columns of a row of x
   static constexpr int kStageColumns = kFp8 ? 128 : 64;  // of the weight
-  static constexpr int kLanes = kStageColumns / 16;    // that prepare a stage of a row of x
+  static constexpr int kLanes = kStageColumns / 16;      // that prepare a stage of a row of x
   static constexpr int kSums = kColumns / 2;
 
   const Stream& s;
-  uint8_t* ring;       // [s.ring][group][64 rows of 128 bytes]
-  uint8_t* x;          // prepared
-  float* x_scales;     // [rows in memory][stages][kColumns]
-  float* up;           // [kSums][128]: what the second group hands to the first
+  uint8_t* ring;    // [s.ring][group][64 rows of 128 bytes]
+  uint8_t* x;       // prepared
+  float* x_scales;  // [rows in memory][stages][kColumns]
+  float* up;        // [kSums][128]: what the second group hands to the first
   float (*w_scales)[kGroups];
   uint64_t *full, *empty;
   int32_t begin, end;  // units of this block: stages of all tiles in order
@@ -104,8 +102,8 @@ struct Streaming {
                 static_cast<int>(matrix * from.rows + row), full + at);
       if constexpr (kFp8) {
         const int64_t block = min(row, int64_t{from.rows} - 1) / from.block_rows;
-        copy_scale(&w_scales[at][group],
-                   from.scales + (matrix * from.scale_rows + block) * from.scale_columns + column, full + at);
+        copy_scale(&w_scales[at][group], from.scales + (matrix * from.scale_rows + block) * from.scale_columns + column,
+                   full + at);
       }
       if (++at == s.ring) at = 0, parity ^= 1;
       if (++stage < s.stages) continue;
@@ -134,7 +132,8 @@ struct Streaming {
 #if __CUDA_ARCH__ >= 900
     constexpr uint64_t kReadOnce = 0x12F0000000000000;  // a cache policy: these lines are the first to go
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4}], "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, "
+        "%4}], "
         "[%2], %5;" ::"r"(shared_address(to)),
         "l"(&map), "r"(shared_address(barrier)), "r"(column), "r"(row), "l"(kReadOnce)
         : "memory");
@@ -142,11 +141,10 @@ struct Streaming {
   }
   __device__ static void copy_scale(float* to, const float* from, uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "cp.async.ca.shared.global [%0], [%1], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%2];" ::"r"(
-            shared_address(to)),
-        "l"(from), "r"(shared_address(barrier))
-        : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%2];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(shared_address(barrier))
+                 : "memory");
 #endif
   }
 
@@ -156,9 +154,7 @@ struct Streaming {
     return kMode == StreamMode::Joined ? place((end - 1) / s.stages).row_of_x - first_row() + 1 : s.tokens;
   }
   // Bytes between pieces along the sum, and to the next 8 columns.
-  __device__ int apart() const {
-    return 16 * (kMode == StreamMode::Rows ? min(s.tokens * kPieces, 8) : kPieces);
-  }
+  __device__ int apart() const { return 16 * (kMode == StreamMode::Rows ? min(s.tokens * kPieces, 8) : kPieces); }
   __device__ int group_bytes() const { return kMode == StreamMode::Rows ? apart() * s.stages * 8 : 0; }
   __device__ float factor(int row, int stage) const {
     if constexpr (kMode != StreamMode::Joined) return 1;

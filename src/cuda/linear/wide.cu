@@ -88,7 +88,8 @@ void multiply_all(Context& context, const Product& p, const Decoded& decoded, in
 }  // namespace
 
 void multiply_wide(Context& context, const Product& p) {
-  if (p.codes.coding == Coding::Fp8) context.say_once("cuda: wide products decode FP8 weights whose blocks are not 128 x 128 to bf16 first");
+  if (p.codes.coding == Coding::Fp8)
+    context.say_once("cuda: wide products decode FP8 weights whose blocks are not 128 x 128 to bf16 first");
   const Decoded decoded = take_decoded(context, p.codes);
   if (!p.gated) return multiply_all(context, p, decoded, p.slots);
   const int64_t most = std::max<int64_t>(128, kMostBytes / (4 * p.codes.rows)), piece = std::min(most, p.slots);

@@ -23,9 +23,9 @@ struct Precision {
 inline constexpr Precision kExactPrecision{.unit = 0x1p-52};  // the reference
 inline constexpr Precision kF32Precision{};
 inline constexpr Precision kBf16Precision{.operand = 0x1p-8};
-inline constexpr Precision kTensorCorePrecision{.operand = 0x1p-8, .attention = 0x1p-8};
 // Inputs of products with FP8 weights are two codes of four bits each, the second with steps of 2^-23 of the largest.
-inline constexpr Precision kGpuPrecision{.operand = 0x1p-8, .step = 0x1p-22, .coded_rows = 256};
+inline constexpr Precision kTensorCorePrecision{
+    .operand = 0x1p-8, .step = 0x1p-22, .attention = 0x1p-8, .coded_rows = 256};
 
 // One piece of memory that an op writes: elements in row-major order of `where`.
 struct Expected {
