@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "text/dialects/reasoning.h"
+#include "text/dialects/answer_parser.h"
 #include "text/dialects/stop_strings.h"
 
 namespace braid::cli {
@@ -53,35 +53,39 @@ Sampling merged(const OpenModel& model, const SamplingOptions& options) {
   return out;
 }
 
+// Calls are shown as the model writes them.
+const Dialect kThoughtsOnly{.reasoning = ReasoningMarks{}};
+
 // Turns tokens into what is shown: whole characters, up to a stop string, thoughts apart from the answer. Without a
 // tokenizer: ids.
 class Display {
  public:
-  Display(const std::optional<Tokenizer>& tokenizer, const std::vector<std::string>& stops, bool inside)
-      : stops_(stops), splitter_({}, inside) {
+  Display(const std::optional<Tokenizer>& tokenizer, const std::vector<std::string>& stops, ReasoningStart start)
+      : stops_(stops), parser_({.dialect = kThoughtsOnly, .start = start}) {
     if (tokenizer) decoder_.emplace(*tokenizer, true);
   }
   // Whether the answer goes on.
   bool push(int32_t token, Answer& answer, const Show& show) {
-    emit(splitter_.push(stops_.push(decoder_ ? decoder_->push(token) : fmt::format("{} ", token))), answer, show);
+    emit(parser_.push(stops_.push(decoder_ ? decoder_->push(token) : fmt::format("{} ", token))), answer, show);
     return !stops_.stopped();
   }
   void finish(Answer& answer, const Show& show) {
-    if (decoder_) emit(splitter_.push(stops_.push(decoder_->finish())), answer, show);
-    emit(splitter_.push(stops_.finish()), answer, show);
-    emit(splitter_.finish(), answer, show);
+    if (decoder_) emit(parser_.push(stops_.push(decoder_->finish())), answer, show);
+    emit(parser_.push(stops_.finish()), answer, show);
+    emit(parser_.finish(false), answer, show);
   }
 
  private:
-  static void emit(const ReasoningSplitter::Piece& piece, Answer& answer, const Show& show) {
-    answer.reasoning += piece.reasoning;
-    answer.text += piece.answer;
-    if (!piece.reasoning.empty()) show(piece.reasoning, true);
-    if (!piece.answer.empty()) show(piece.answer, false);
+  static void emit(const std::vector<AnswerPiece>& pieces, Answer& answer, const Show& show) {
+    for (const AnswerPiece& piece : pieces) {
+      const bool reasoning = piece.kind == AnswerPiece::Kind::Reasoning;
+      (reasoning ? answer.reasoning : answer.text) += piece.text;
+      show(piece.text, reasoning);
+    }
   }
   std::optional<StreamDecoder> decoder_;
   StopStrings stops_;
-  ReasoningSplitter splitter_;
+  AnswerParser parser_;
 };
 
 EngineOptions engine_options(const OpenModel& model) {
@@ -109,7 +113,7 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
   Request request{.tokens = prompt.ids, .sampling = sampling_, .keep = true};
   if (options_.max_tokens >= 0) request.max_tokens = options_.max_tokens;
   if (kept_) request.resume = Resume{.from = *kept_};
-  Display display(model_.tokenizer, options_.stop, ends_in_reasoning(prompt.text, {}));
+  Display display(model_.tokenizer, options_.stop, reasoning_start(prompt.text, kThoughtsOnly));
   auto start = Clock::now();
   bool ended = false;
   std::string fault;
