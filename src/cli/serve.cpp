@@ -121,7 +121,7 @@ void run(Options& options, bool quiet) {
 
 void add_serve(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("serve", "answer HTTP: the chat and completions APIs");
+  CLI::App* command = app.add_subcommand("serve", "answer HTTP: the chat, completions, responses and messages APIs");
   add_model_options(*command, options->serve.open, "longest context of a sequence");
   add_loading_options(*command, options->serve.open);
   add_network_options(*command, *options);

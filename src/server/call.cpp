@@ -58,6 +58,7 @@ void Call::set_key(std::string name) { record_.key = std::move(name); }
 
 void Call::add_headers(HttpResponse& response) const {
   response.headers.push_back({"X-Request-Id", id_});
+  response.headers.push_back({"Request-Id", id_});  // where clients of the messages API look for it
   for (const HttpHeader& header : setting_.headers) response.headers.push_back(header);
 }
 

@@ -45,6 +45,8 @@ Json json_body(const Call& call);
 
 // What each group adds.
 void add_openai_routes(Router& router, Service& service);
+void add_anthropic_routes(Router& router, Service& service);
+void add_responses_routes(Router& router, Service& service);
 void add_token_routes(Router& router, Service& service);
 void add_operation_routes(Router& router, Service& service);
 

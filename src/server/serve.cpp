@@ -53,6 +53,8 @@ void serve(const ServeOptions& options) {
   Service service(options);
   Router router(service);
   add_openai_routes(router, service);
+  add_anthropic_routes(router, service);
+  add_responses_routes(router, service);
   add_token_routes(router, service);
   add_operation_routes(router, service);
   HttpOptions http_options = options.http;

@@ -40,6 +40,24 @@ class Clients(server.Case):
     def test_openai_node18(self):
         self.run_script("openai_client.mjs", "node18", "/v1")
 
+    def test_responses_present(self):
+        self.run_script("responses_client.mjs", "present", "/v1")
+
+    def test_responses_node18(self):
+        self.run_script("responses_client.mjs", "node18", "/v1")
+
+    def test_messages_present(self):
+        self.run_script("messages_client.mjs", "present", "")
+
+    def test_messages_node18(self):
+        self.run_script("messages_client.mjs", "node18", "")
+
+    def test_ai_sdk_present(self):
+        self.run_script("ai_client.mjs", "present", "/v1")
+
+    def test_ai_sdk_node18(self):
+        self.run_script("ai_client.mjs", "node18", "/v1")
+
 
 if __name__ == "__main__":
     braid.main()
