@@ -1,6 +1,6 @@
 // Mixtures of experts: slots (a row and one of its choices) are sorted by expert on the device, both products run by
-// groups of slots of one expert (up to 32, or as wide as a tile of the tensor cores), and a last kernel adds up each row. Bounded by reading the chosen weights.
-// SPDX-License-Identifier: Apache-2.0
+// groups of slots of one expert (up to 32, or as wide as a tile of the tensor cores), and a last kernel adds up each
+// row. Bounded by reading the chosen weights. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/error.h"
@@ -164,8 +164,8 @@ bool goes_wide(Context& context, const Experts& op) {
   const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
   const View x = view(op.x);
   const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.stride[0] * (x.bf16 ? 2 : 4) % 16 == 0;
-  return op.x.rows() > kFewTokens && aligned && gate_up.coding == down.coding && grouped_takes(context, gate_up, true) &&
-         grouped_takes(context, down, false);
+  return op.x.rows() > kFewTokens && aligned && gate_up.coding == down.coding &&
+         grouped_takes(context, gate_up, true) && grouped_takes(context, down, false);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct Arguments {
   CUtensorMap map;
   View out;
   const uint8_t* x;
-  int64_t x_bytes;  // of a row
+  int64_t x_bytes;        // of a row
   const float* x_scales;  // [stages, rows of x]
   int64_t x_scale_stride;
   int64_t rest_rows;  // from the row of a first code to that of its second
@@ -97,14 +97,15 @@ struct Grouping {
 #if __CUDA_ARCH__ >= 900
       if (a.gated)  // 32 rows of gate and of up: four times 8 of each
         asm volatile(
-            "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, %5}], "
+            "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
+            "%5}], "
             "[%2];" ::"r"(shared_address(to + i * kTileBytes)),
             "l"(&a.map), "r"(shared_address(barrier)), "r"(stage * F::kColumns), "r"(tile * 4), "r"(matrix), "r"(0)
             : "memory");
       else
         asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
-                shared_address(to + i * kTileBytes)),
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::
+                "r"(shared_address(to + i * kTileBytes)),
             "l"(&a.map), "r"(shared_address(barrier)), "r"(stage * F::kColumns), "r"(matrix * a.rows + tile * 64)
             : "memory");
 #endif
@@ -219,13 +220,13 @@ struct Grouping {
 #pragma unroll
     for (int j = 0; j < kSlots / 8; ++j) {
       const float* s = sums + 4 * j;
-      const uint32_t first = a.gated ? transposed(quick_silu(s[0]) * s[2], quick_silu(s[1]) * s[3])
-                                     : transposed(s[0], s[1]);
+      const uint32_t first =
+          a.gated ? transposed(quick_silu(s[0]) * s[2], quick_silu(s[1]) * s[3]) : transposed(s[0], s[1]);
       const uint32_t second = a.gated ? 0 : transposed(s[2], s[3]);
       const int column = 8 * j + lane / 4;
       if (column >= count) continue;
-      auto* out = reinterpret_cast<uint32_t*>(static_cast<__nv_bfloat16*>(a.out.data) +
-                                              list[column] * a.out.stride[0] + row);
+      auto* out =
+          reinterpret_cast<uint32_t*>(static_cast<__nv_bfloat16*>(a.out.data) + list[column] * a.out.stride[0] + row);
       out[0] = first;
       if (!a.gated) out[4] = second;
     }
