@@ -143,7 +143,7 @@ View take_bf16_rows(Context& context, int64_t rows, int64_t width) {
 View wide_slot_rows(Context& context, const Experts& op) {
   const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
   const bool fp8 = gate_up.coding == Coding::Fp8;
-  const int pieces = fp8 && op.x.rows() < kCodedTokens ? 2 : 1;
+  const int pieces = fp8 ? 2 : 1;  // codes of a number of x: as near as bf16
   int64_t most_groups = 0;
   const Arrangement a = arrange(context, op, kWideColumns / pieces, most_groups);
   View x = view(op.x);
@@ -164,7 +164,7 @@ bool goes_wide(Context& context, const Experts& op) {
   const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
   const View x = view(op.x);
   const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.stride[0] * (x.bf16 ? 2 : 4) % 16 == 0;
-  return op.x.rows() > kFewTokens && aligned && gate_up.coding == down.coding &&
+  return op.x.rows() > kThinExpertTokens && aligned && gate_up.coding == down.coding &&
          grouped_takes(context, gate_up, true) && grouped_takes(context, down, false);
 }
 
