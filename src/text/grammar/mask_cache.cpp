@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostChains = 256;               // beyond it a mask is found by one walk of the whole tree
 constexpr uint64_t kMostReadings = 16u << 20;  // of one mask: about half a second
-constexpr size_t kPrepared = 24;               // entries made ahead
+constexpr size_t kPrepared = 6;                // entries made ahead
 constexpr int kWideState = 40;                 // bytes from which a state is worth preparing
 constexpr size_t kEntryBytes = 256;            // of an empty entry, with its place in the map
 
@@ -245,22 +245,26 @@ void MaskCache::resolve(const NodeCounts& pending, const Frontier::Mark& start, 
 
 void MaskCache::prepare() {
   const std::lock_guard guard(lock_);
-  size_t made = 0;
   frontier_.set_budget(kPrepared * kMostReadings);
   std::vector<bool> counted(automaton_->rules(), false);
   for (uint32_t state = 0; state < automaton_->states(); ++state) {
     const Automaton::Loop* loop = automaton_->loop(state);
     if (loop != nullptr && loop->character_body) counted[loop->body] = true;
   }
-  for (uint32_t state = 0; state < automaton_->states() && made < kPrepared; ++state) {
-    if (automaton_->width(state) < kWideState) continue;
+  std::vector<std::pair<int, uint32_t>> wide;
+  for (uint32_t state = 0; state < automaton_->states(); ++state) {
+    const int width = automaton_->width(state);
+    if (width >= kWideState) wide.emplace_back(-width, state);
+  }
+  std::sort(wide.begin(), wide.end());
+  wide.resize(std::min(wide.size(), kPrepared));
+  for (const auto& [width, state] : wide) {
     const uint32_t rule = automaton_->rule_of(state);
     if (counted[rule] && automaton_->start(rule) == state) {
       entry_of_body(state);
     } else {
       entry_of_state(state);
     }
-    ++made;
   }
 }
 

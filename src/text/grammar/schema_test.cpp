@@ -60,6 +60,31 @@ TEST(Schema, ScalarsAreThoseAllowed) {
   check({R"({"enum":["a","bcd",5],"type":"string","maxLength":2})", {R"("a")"}, {R"("bcd")", "5"}});
 }
 
+TEST(Schema, BoundsOfNumbersAreExact) {
+  TestRandom random{std::mt19937_64(2)};
+  for (int i = 0; i < 150; ++i) {
+    const int least = static_cast<int>(random.below(300)) - 150, most = least + static_cast<int>(random.below(200));
+    const bool open = random.below(2) == 0, whole = random.below(2) == 0;
+    const int step = whole && random.below(3) == 0 ? 3 : 1, scale = whole ? 1 : 8;
+    Json schema{{"type", whole ? "integer" : "number"}};
+    schema[open ? "exclusiveMinimum" : "minimum"] = static_cast<double>(least) / scale;
+    schema["maximum"] = static_cast<double>(most) / scale;
+    if (step > 1) schema["multipleOf"] = step;
+    SCOPED_TRACE(schema.dump());
+    std::shared_ptr<const Grammar> grammar;
+    try {
+      grammar = compile_structured({StructureKind::Json, schema}, bytes_trie());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "the grammar matches no text");
+    }
+    for (int value = -400; value <= 400; ++value) {
+      const bool inside = (open ? value > least : value >= least) && value <= most && value % step == 0;
+      const std::string text = whole ? std::to_string(value) : Json(static_cast<double>(value) / scale).dump();
+      ASSERT_EQ(grammar != nullptr && matches(*grammar, text), inside) << text;
+    }
+  }
+}
+
 TEST(Schema, StringsKeepLengthsAndPatterns) {
   check({R"({"type":"string"})",
          {R"("")", R"("a\n\u00e9\ud83d\ude00é😀")"},

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "text/grammar/matcher.h"
 #include "text/grammar/random_schema_test.h"
@@ -123,6 +124,36 @@ TEST(SchemaWalk, MasksAgreeWithEveryTokenOfTheVocabulary) {
       ASSERT_TRUE(matcher.advance(allowed[random.below(allowed.size())]));
     }
   }
+}
+
+// The same walks on several threads at once, over one grammar, give the same texts; so does one whose masks
+// have so little room that they are let go all the time.
+TEST(SchemaWalk, ThreadsShareAGrammar) {
+  TestRandom random{std::mt19937_64(8)};
+  const Json schema = RandomSchemas(random).document();
+  const Structure structure{StructureKind::Json, schema};
+  constexpr int kThreads = 4, kWalks = 8;
+  const auto walks = [&](const std::shared_ptr<const Grammar>& grammar) {
+    TestRandom own{std::mt19937_64(1)};
+    std::vector<std::string> texts;
+    for (int i = 0; i < kWalks; ++i) texts.push_back(walk(grammar, own));
+    return texts;
+  };
+  const std::vector<std::string> expected = walks(compile_structured(structure, bundled_trie()));
+  GrammarCache cache(bundled_trie());
+  std::vector<std::vector<std::string>> texts(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<std::string>& own : texts) threads.emplace_back([&] { own = walks(cache.get(structure)); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<std::string>& own : texts) EXPECT_EQ(own, expected);
+  EXPECT_EQ(cache.size(), 1u);
+
+  Productions productions;
+  const RuleId start = productions.declare("start");
+  productions.define(start, schema_expression(schema, productions, {}));
+  constexpr size_t kLittle = 1u << 16;
+  const auto narrow = std::make_shared<const Grammar>(productions, bundled_trie(), kLittle);
+  EXPECT_EQ(walks(narrow), expected);
 }
 
 TEST(SchemaWalk, WhatMasksAllowIsValidForAnIndependentValidator) {

@@ -17,7 +17,9 @@ std::map<std::string, std::string> make_patterns() {
   const std::string time =
       hour + ":" + minute + ":" + minute + "(?:\\.[0-9]{1,9})?(?:Z|[+-]" + hour + ":" + minute + ")";
   const std::string label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
-  const std::string hostname = label + "(?:\\." + label + "){0,6}";
+  // Written out: repetitions of what is itself repeated would have to be counted, which costs more.
+  const std::string more = "(?:\\." + label + ")?";
+  const std::string hostname = label + more + more + more + more;
   const std::string byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
   const std::string ipv4 = byte + "(?:\\." + byte + "){3}";
   const std::string group = "[0-9A-Fa-f]{1,4}";
@@ -42,7 +44,7 @@ std::map<std::string, std::string> make_patterns() {
       {"date-time", date + "T" + time},
       {"duration", "P(?:" + days + "(?:" + clock + ")?|" + clock + "|" + amount + "W)"},
       {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
-      {"email", word + "(?:\\." + word + "){0,3}@" + label + "(?:\\." + label + "){1,4}"},
+      {"email", word + "(?:\\." + word + ")?(?:\\." + word + ")?@" + label + "\\." + label + more + more},
       {"hostname", hostname},
       {"ipv4", ipv4},
       {"ipv6", ipv6},
