@@ -45,6 +45,7 @@ soak: build
 	@cmake --build build-fuzz --target fuzz_targets
 	@tools/run_fuzz.sh build-fuzz 60
 	@tools/run_tests.py build --repeat 10
+	@build/engine_test --gtest_brief=1 --gtest_also_run_disabled_tests --gtest_filter='*DISABLED_*'
 
 cuda-all:
 	@tools/setup.sh demo

@@ -110,9 +110,8 @@ Prompt Answerer::prompt_of(const std::string& text) const {
 
 Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<bool>& interrupted) {
   Answer answer;
-  Request request{.tokens = prompt.ids, .sampling = sampling_, .keep = true};
+  Request request{.tokens = prompt.ids, .sampling = sampling_};
   if (options_.max_tokens >= 0) request.max_tokens = options_.max_tokens;
-  if (kept_) request.resume = Resume{.from = *kept_};
   Display display(model_.tokenizer, options_.stop, reasoning_start(prompt.text, kThoughtsOnly));
   auto start = Clock::now();
   bool ended = false;
@@ -138,14 +137,8 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
   while (!ended && engine_.step())
     if (interrupted) engine_.cancel(id);
   if (answer.finish == FinishReason::Error) fail("the answer failed: {}", fault);
-  kept_ = id;
   display.finish(answer, show);
   return answer;
-}
-
-void Answerer::forget() {
-  if (kept_) engine_.forget(*kept_);
-  kept_.reset();
 }
 
 }  // namespace braid::cli

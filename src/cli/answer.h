@@ -30,8 +30,7 @@ struct Answer {
 // Receives what is to be shown, in order.
 using Show = std::function<void(std::string_view text, bool reasoning)>;
 
-// One conversation's worth of answers; the state of the last one is kept, so that a prompt that goes on from it is not
-// read again.
+// Answers one prompt after the other; what one has in common with an earlier one is not read again.
 class Answerer {
  public:
   Answerer(const OpenModel& model, const SamplingOptions& options);
@@ -40,14 +39,12 @@ class Answerer {
   // Ends early, with FinishReason::Cancelled, when `interrupted` becomes true. An Input error when the prompt is empty
   // or does not fit the context. Without a tokenizer ids are shown.
   Answer ask(const Prompt& prompt, const Show& show, const std::atomic<bool>& interrupted);
-  void forget();
 
  private:
   const OpenModel& model_;
   SamplingOptions options_;
   Sampling sampling_;
   Engine engine_;
-  std::optional<RequestId> kept_;
 };
 
 }  // namespace braid::cli

@@ -208,7 +208,6 @@ class Session {
   void reset() {
     messages_ = Json::array();
     if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
-    answerer_.forget();
   }
 
   Prompt prompt_of(const ChatInput& input) const {

@@ -53,8 +53,8 @@ TEST_F(BatchTest, SequencesWithOneRowComeFirst) {
   ASSERT_EQ(pages.shape[0], 4);
   ASSERT_EQ(pages.shape[1], 4);
   const std::vector<int32_t> table = values(pages);
-  EXPECT_EQ(table, (std::vector<int32_t>{b.pages[0], b.pages[1], 0, 0, d.pages[0], 0, 0, 0, a.pages[0],
-                                         a.pages[1], 0, 0, c.pages[0], c.pages[1], c.pages[2], c.pages[3]}));
+  EXPECT_EQ(table, (std::vector<int32_t>{b.pages[0], b.pages[1], 0, 0, d.pages[0], 0, 0, 0, a.pages[0], a.pages[1], 0,
+                                         0, c.pages[0], c.pages[1], c.pages[2], c.pages[3]}));
 }
 
 TEST_F(BatchTest, ArraysKeepTheirAddresses) {

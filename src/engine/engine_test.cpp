@@ -66,8 +66,8 @@ class EngineTest : public ::testing::Test {
   }
 
   void expect_all_free(const Engine& engine) {
-    EXPECT_EQ(engine.pool().free_pages(), engine.pool().limits().pages);
-    EXPECT_EQ(engine.pool().free_slots(), engine.pool().limits().slots);
+    EXPECT_EQ(engine.pool().free_pages() + engine.pool().kept_pages(), engine.pool().limits().pages);
+    EXPECT_EQ(engine.load().running + engine.load().waiting, 0u);
   }
 
   Answer alone(Request request, EngineOptions with) {
@@ -129,7 +129,7 @@ TEST_F(EngineTest, PreemptionDoesNotChangeAnswers) {
   requests[2].sampling.penalties = {.repetition = 1.2f, .frequency = 0.3f, .presence = 0.1f};
   for (const Request& item : requests) ids.push_back(submit(engine, item));
   run(engine);
-  EXPECT_GT(engine.load().preemptions, 2);
+  EXPECT_GT(engine.load().counts.preemptions, 2);
   expect_all_free(engine);
   std::map<RequestId, Answer> tightly = std::exchange(answers_, {});
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -236,7 +236,7 @@ TEST_F(EngineTest, WhatCannotBeServedIsRefusedInOneLine) {
   EXPECT_EQ(refusal([](Request& r) { r.tokens.resize(301); }), "the prompt has 301 tokens, the context holds 300");
   EXPECT_EQ(refusal([](Request& r) { r.tokens[2] = 50; }), "prompt: token 50 is outside of the vocabulary of 50");
   EXPECT_EQ(refusal([](Request& r) { r.tokens[2] = -1; }), "prompt: token -1 is outside of the vocabulary of 50");
-  EXPECT_EQ(refusal([](Request& r) { r.max_tokens = 0; }), "max_tokens: expected at least 1, found 0");
+  EXPECT_EQ(refusal([](Request& r) { r.max_tokens = -1; }), "max_tokens: expected at least 0, found -1");
   EXPECT_EQ(refusal([](Request& r) { r.logprobs = 21; }), "logprobs: expected 0 to 20, found 21");
   EXPECT_EQ(refusal([](Request& r) { r.sampling.temperature = -1; }),
             "temperature: expected a number from 0, found -1");
@@ -339,126 +339,6 @@ TEST_F(EngineTest, ErrorsOfCallbacksEndTheirRequestAlone) {
   EXPECT_EQ(answers_[failing].error, "pipe closed");
   EXPECT_EQ(answers_[failing].tokens.size(), 4u);
   EXPECT_EQ(answers_[other].tokens.size(), 12u);
-  expect_all_free(engine);
-}
-
-// Continuing what was kept.
-class ResumeTest : public EngineTest {
- protected:
-  // A first turn of `answer` tokens, and the prompt of a second one that adds to it.
-  struct Turns {
-    RequestId first;
-    std::vector<int32_t> second;
-  };
-  Turns first_turn(Engine& engine, int64_t prompt = 50) {
-    Request asks = sampled(prompt, 4, 9);
-    asks.keep = true;
-    const std::vector<int32_t> tokens = asks.tokens;
-    Turns turns{.first = submit(engine, asks), .second = tokens};
-    run(engine);
-    EXPECT_EQ(engine.load().kept, 1u);
-    const auto& answer = answers_[turns.first].tokens;
-    turns.second.insert(turns.second.end(), answer.begin(), answer.end());
-    const std::vector<int32_t> more = random_tokens(20, 99);
-    turns.second.insert(turns.second.end(), more.begin(), more.end());
-    return turns;
-  }
-
-  int64_t steps(Engine& engine) {
-    int64_t count = 0;
-    while (engine.step()) ++count, engine.check_integrity();
-    return count;
-  }
-};
-
-TEST_F(ResumeTest, ASecondTurnContinuesTheStateOfTheFirst) {
-  EngineOptions with = options(1);
-  with.steps = {.step_tokens = 8, .chunk = 8, .sequences = 1};
-  Engine engine(model_.loaded(), with);
-  const Turns turns = first_turn(engine);
-  Request second = sampled(1, 5, 9);
-  second.tokens = turns.second;
-  const Answer expected = alone(second);
-  second.resume = Resume{.from = turns.first};
-  second.keep = true;
-  const RequestId id = submit(engine, second);
-  // 21 tokens are not held (the last of the answer, and 20 more): three chunks, the last of which draws the first
-  // token.
-  EXPECT_EQ(steps(engine), 3 + 8);
-  expect_same(answers_[id], expected);
-  EXPECT_EQ(engine.load().kept, 1u);
-  engine.forget(id);
-  engine.check_integrity();
-  expect_all_free(engine);
-}
-
-TEST_F(ResumeTest, AnotherPastIsComputedAfresh) {
-  Engine engine(model_.loaded(), options(1));
-  const Turns turns = first_turn(engine);
-  Request second = sampled(1, 5, 9);
-  second.tokens = turns.second;
-  second.tokens[10] ^= 1;
-  const Answer expected = alone(second);
-  second.resume = Resume{.from = turns.first};
-  const RequestId id = submit(engine, second);
-  run(engine);
-  expect_same(answers_[id], expected);
-  expect_all_free(engine);
-}
-
-TEST_F(ResumeTest, APromptThatIsHeldWholeIsComputedAfresh) {
-  Engine engine(model_.loaded(), options(1));
-  const Turns turns = first_turn(engine);
-  Request second = sampled(1, 5, 9);
-  second.tokens.assign(turns.second.begin(), turns.second.begin() + 30);
-  const Answer expected = alone(second);
-  second.resume = Resume{.from = turns.first};
-  const RequestId id = submit(engine, second);
-  run(engine);
-  expect_same(answers_[id], expected);
-}
-
-TEST_F(ResumeTest, SharedStateServesSeveral) {
-  EngineOptions with = options(3);
-  with.state = {.pages = 80, .slots = 4};
-  Engine engine(model_.loaded(), with);
-  const Turns turns = first_turn(engine);
-  std::vector<Request> requests;
-  for (uint32_t i = 0; i < 3; ++i) {
-    Request branch = sampled(1, 20 + i, 30);
-    branch.tokens = turns.second;
-    branch.tokens.back() = static_cast<int32_t>(i);
-    requests.push_back(branch);
-  }
-  std::vector<RequestId> ids;
-  for (Request branch : requests) {
-    branch.resume = Resume{.from = turns.first, .share = true};
-    ids.push_back(submit(engine, branch));
-  }
-  engine.step();
-  // Three copies share the full pages of what is kept (58 tokens: three full pages and an open one).
-  const int64_t own = StatePool::pages_for(static_cast<int64_t>(turns.second.size()) + 1) - 3;
-  EXPECT_EQ(engine.pool().free_pages(), 80 - 4 - 3 * own);
-  run(engine);
-  EXPECT_EQ(engine.load().kept, 1u);
-  std::map<RequestId, Answer> shared = std::exchange(answers_, {});
-  for (size_t i = 0; i < 3; ++i) expect_same(shared[ids[i]], alone(requests[i]));
-}
-
-TEST_F(ResumeTest, KeptStateGivesWayToRequests) {
-  Engine engine(model_.loaded(), options(1));
-  const Turns turns = first_turn(engine);
-  const RequestId other = submit(engine, request(280, 6, 5));
-  run(engine);
-  EXPECT_EQ(answers_[other].finish, FinishReason::Length);
-  EXPECT_EQ(engine.load().kept, 0u);
-  Request second = sampled(1, 5, 9);
-  second.tokens = turns.second;
-  const Answer expected = alone(second);
-  second.resume = Resume{.from = turns.first};
-  const RequestId id = submit(engine, second);
-  run(engine);
-  expect_same(answers_[id], expected);
   expect_all_free(engine);
 }
 

@@ -42,8 +42,8 @@ void check_request(const Request& request, int64_t vocabulary) {
   for (const int32_t token : request.tokens) check_token("prompt", token, vocabulary);
   for (const int32_t token : request.stop_tokens) check_token("stop_tokens", token, vocabulary);
   check_sampling(request.sampling, vocabulary);
-  if (request.max_tokens && *request.max_tokens < 1)
-    fail("max_tokens: expected at least 1, found {}", *request.max_tokens);
+  if (request.max_tokens && *request.max_tokens < 0)
+    fail("max_tokens: expected at least 0, found {}", *request.max_tokens);
   if (request.min_tokens < 0) fail("min_tokens: expected at least 0, found {}", request.min_tokens);
   if (request.logprobs < 0 || request.logprobs > kMaxLogprobs)
     fail("logprobs: expected 0 to {}, found {}", kMaxLogprobs, request.logprobs);

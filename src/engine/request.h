@@ -81,24 +81,15 @@ struct Event {
 
 enum class Verdict : uint8_t { Continue, Stop };
 
-// Continues from the state of a finished request that was kept. Where its tokens do not begin the new prompt, or no
-// token is left to compute, everything is computed from scratch.
-struct Resume {
-  RequestId from = 0;
-  bool share = false;  // the kept state stays for others, and this request gets a copy of it
-};
-
 struct Request {
-  std::vector<int32_t> tokens;  // the whole prompt, also where it resumes
+  std::vector<int32_t> tokens;  // the whole prompt, also where the cache has its beginning
   Sampling sampling;
-  std::optional<int64_t> max_tokens;  // of the answer; absent: up to the context
-  int64_t min_tokens = 0;             // stop tokens are banned until the answer has so many
-  std::vector<int32_t> stop_tokens;   // beside the engine's end tokens
-  bool ignore_end = false;            // end tokens are tokens like others
-  int32_t logprobs = 0;               // how many of the likeliest tokens each event names, at most kMaxLogprobs
-  bool keep = false;                  // state stays when it ends by Stop, Length or Context, until `forget` or need
-  std::optional<Resume> resume;
-  std::optional<int32_t> prompt_logprobs;       // likeliest tokens named beside each token of the prompt
+  std::optional<int64_t> max_tokens;       // of the answer; absent: up to the context; 0: nothing
+  int64_t min_tokens = 0;                  // stop tokens are banned until the answer has so many
+  std::vector<int32_t> stop_tokens;        // beside the engine's end tokens
+  bool ignore_end = false;                 // end tokens are tokens like others
+  int32_t logprobs = 0;                    // how many of the likeliest tokens each event names, at most kMaxLogprobs
+  std::optional<int32_t> prompt_logprobs;  // likeliest tokens named beside each token of the prompt
   std::shared_ptr<TokenConstraint> constraint;  // what may be drawn; null: everything
   int32_t priority = 0;                         // lower ones are served first
   // Lengths of the prompt where another one is likely to part from it: behind the system and tools part, and behind the

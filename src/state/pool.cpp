@@ -59,6 +59,8 @@ StatePool::StatePool(Executor& executor, std::vector<StateNeed> needs, Limits li
           "state {}: bytes are copied in words of four", need.name);
     memory_.push_back(with_context("state " + need.name,
                                    [&] { return executor.allocate(std::max<size_t>(array_bytes(need, limits), 1)); }));
+    (paged(need) ? page_bytes_ : slot_bytes_) +=
+        static_cast<size_t>(paged(need) ? need.bytes_per_token * kPageTokens : need.bytes_per_sequence);
     std::byte* data = memory_.back().data();
     arrays_.push_back(paged(need) ? Tensor(data, DType::U8, {limits.pages, kPageTokens, need.bytes_per_token})
                                   : Tensor(data, DType::U8, {int64_t{limits.slots} + 1, need.bytes_per_sequence}));
@@ -81,21 +83,30 @@ int32_t StatePool::take_slot() {
 int32_t StatePool::take_page() {
   const int32_t page = free_pages_.back();
   free_pages_.pop_back();
-  page_holders_[static_cast<size_t>(page)] = 1;
+  page_holders_[static_cast<size_t>(page)] = {.all = 1};
   return page;
 }
 
-void StatePool::drop_page(int32_t page) {
-  int32_t& holders = page_holders_[static_cast<size_t>(page)];
-  CHECK(holders > 0, "page={}", page);
-  if (--holders == 0) free_pages_.push_back(page);
+void StatePool::change_holders(int32_t page, int32_t all, int32_t kept) {
+  Holders& holders = page_holders_[static_cast<size_t>(page)];
+  const bool before = holders.kept_alone();
+  holders.all += all, holders.kept += kept;
+  CHECK(holders.kept >= 0 && holders.all >= holders.kept, "page={}", page);
+  kept_pages_ += int64_t{holders.kept_alone()} - int64_t{before};
+  if (holders.all == 0) free_pages_.push_back(page);
 }
 
-Tensor StatePool::slot_bytes(size_t need, int32_t slot) const {
+void StatePool::give_slot(int32_t slot) {
+  CHECK(slot_held_[static_cast<size_t>(slot)], "slot={}", slot);
+  slot_held_[static_cast<size_t>(slot)] = false;
+  free_slots_.push_back(slot);
+}
+
+Tensor StatePool::in_slot(size_t need, int32_t slot) const {
   return arrays_[need].slice_rows(slot, 1).reshape({needs_[need].bytes_per_sequence});
 }
 
-Tensor StatePool::page_bytes(size_t need, int32_t page, int64_t tokens) const {
+Tensor StatePool::in_page(size_t need, int32_t page, int64_t tokens) const {
   const int64_t bytes = needs_[need].bytes_per_token;
   return arrays_[need].slice_rows(page, 1).reshape({kPageTokens * bytes}).slice_columns(0, tokens * bytes);
 }
@@ -108,7 +119,7 @@ void StatePool::copy(Tensor to, Tensor from) {
 SequenceState StatePool::acquire() {
   SequenceState sequence{.slot = take_slot()};
   for (size_t need = 0; need < needs_.size(); ++need)
-    if (!paged(needs_[need])) executor_->submit(Fill{.out = slot_bytes(need, sequence.slot), .byte = 0});
+    if (!paged(needs_[need])) executor_->submit(Fill{.out = in_slot(need, sequence.slot), .byte = 0});
   return sequence;
 }
 
@@ -116,7 +127,7 @@ int64_t StatePool::missing_pages(const SequenceState& sequence, int64_t length) 
   const auto have = static_cast<int64_t>(sequence.pages.size()), want = pages_for(length);
   int64_t missing = std::max<int64_t>(want - have, 0);
   for (int64_t page = sequence.length / kPageTokens; page < std::min(have, want); ++page)
-    if (page_holders_[static_cast<size_t>(sequence.pages[static_cast<size_t>(page)])] > 1) ++missing;
+    if (holders(sequence.pages[static_cast<size_t>(page)]).all > 1) ++missing;
   return missing;
 }
 
@@ -131,12 +142,12 @@ bool StatePool::grow(SequenceState& sequence, int64_t length) {
       continue;
     }
     int32_t& page = sequence.pages[static_cast<size_t>(at)];
-    if (page_holders_[static_cast<size_t>(page)] == 1) continue;
+    if (holders(page).all == 1) continue;
     const int32_t own = take_page();
     if (at == open && used > 0)
       for (size_t need = 0; need < needs_.size(); ++need)
-        if (paged(needs_[need])) copy(page_bytes(need, own, used), page_bytes(need, page, used));
-    drop_page(std::exchange(page, own));
+        if (paged(needs_[need])) copy(in_page(need, own, used), in_page(need, page, used));
+    change_holders(std::exchange(page, own), -1, 0);
   }
   return true;
 }
@@ -150,21 +161,105 @@ void StatePool::commit(SequenceState& sequence, int64_t length) {
 SequenceState StatePool::fork(const SequenceState& sequence) {
   CHECK(sequence.slot >= 0);
   SequenceState twin{.slot = take_slot(), .length = sequence.length};
-  for (size_t need = 0; need < needs_.size(); ++need)
-    if (!paged(needs_[need])) copy(slot_bytes(need, twin.slot), slot_bytes(need, sequence.slot));
+  copy_slot(twin.slot, sequence.slot);
   twin.pages.assign(sequence.pages.begin(), sequence.pages.begin() + pages_for(sequence.length));
-  for (const int32_t page : twin.pages) ++page_holders_[static_cast<size_t>(page)];
+  for (const int32_t page : twin.pages) change_holders(page, 1, 0);
   return twin;
 }
 
 void StatePool::release(SequenceState& sequence) {
-  for (const int32_t page : sequence.pages) drop_page(page);
-  if (sequence.slot >= 0) {
-    CHECK(slot_held_[static_cast<size_t>(sequence.slot)], "slot={}", sequence.slot);
-    slot_held_[static_cast<size_t>(sequence.slot)] = false;
-    free_slots_.push_back(sequence.slot);
-  }
+  for (const int32_t page : sequence.pages) change_holders(page, -1, 0);
+  if (sequence.slot >= 0) give_slot(sequence.slot);
   sequence = {};
+}
+
+void StatePool::keep(SequenceState& sequence) {
+  const auto used = static_cast<size_t>(pages_for(sequence.length));
+  for (size_t i = 0; i < sequence.pages.size(); ++i) change_holders(sequence.pages[i], i < used ? 0 : -1, i < used);
+  sequence.pages.resize(used);
+}
+
+SequenceState StatePool::keep_pages(const SequenceState& sequence, int64_t length) {
+  CHECK(length <= sequence.length, "length={} of {}", length, sequence.length);
+  SequenceState kept{.length = length};
+  kept.pages.assign(sequence.pages.begin(), sequence.pages.begin() + pages_for(length));
+  for (const int32_t page : kept.pages) change_holders(page, 1, 1);
+  return kept;
+}
+
+SequenceState StatePool::resume(const SequenceState& kept, int64_t length) {
+  CHECK(length <= kept.length, "length={} of {}", length, kept.length);
+  SequenceState sequence{.slot = take_slot(), .length = length};
+  sequence.pages.assign(kept.pages.begin(), kept.pages.begin() + pages_for(length));
+  for (const int32_t page : sequence.pages) change_holders(page, 1, 0);
+  return sequence;
+}
+
+void StatePool::release_kept(SequenceState& kept) {
+  for (const int32_t page : kept.pages) change_holders(page, -1, -1);
+  if (kept.slot >= 0) give_slot(kept.slot);
+  kept = {};
+}
+
+int64_t StatePool::pages_kept_alone(const SequenceState& kept, int64_t length) const {
+  return std::count_if(kept.pages.begin(), kept.pages.begin() + pages_for(length),
+                       [&](int32_t page) { return holders(page).kept_alone(); });
+}
+
+// Calls visit(bytes, offset) for what all arrays hold of a slot.
+template <typename Visit>
+void StatePool::visit_slot(int32_t slot, Visit&& visit) const {
+  size_t offset = 0;
+  for (size_t need = 0; need < needs_.size(); ++need) {
+    if (paged(needs_[need])) continue;
+    const Tensor bytes = in_slot(need, slot);
+    visit(bytes, offset);
+    offset += static_cast<size_t>(bytes.bytes());
+  }
+}
+
+template <typename Visit>
+void StatePool::visit_page(int32_t page, Visit&& visit) const {
+  size_t offset = 0;
+  for (size_t need = 0; need < needs_.size(); ++need) {
+    if (!paged(needs_[need])) continue;
+    const Tensor bytes = in_page(need, page, kPageTokens);
+    visit(bytes, offset);
+    offset += static_cast<size_t>(bytes.bytes());
+  }
+}
+
+void StatePool::copy_slot(int32_t to, int32_t from) {
+  for (size_t need = 0; need < needs_.size(); ++need)
+    if (!paged(needs_[need])) copy(in_slot(need, to), in_slot(need, from));
+}
+
+void StatePool::download_slot(std::span<std::byte> to, int32_t slot) const {
+  CHECK(to.size() == slot_bytes_, "{} bytes of {}", to.size(), slot_bytes_);
+  visit_slot(slot, [&](Tensor from, size_t offset) {
+    executor_->download(to.subspan(offset, static_cast<size_t>(from.bytes())), from);
+  });
+}
+
+void StatePool::upload_slot(int32_t slot, std::span<const std::byte> from) {
+  CHECK(from.size() == slot_bytes_, "{} bytes of {}", from.size(), slot_bytes_);
+  visit_slot(slot, [&](Tensor to, size_t offset) {
+    executor_->upload(to, from.subspan(offset, static_cast<size_t>(to.bytes())));
+  });
+}
+
+void StatePool::download_page(std::span<std::byte> to, int32_t page) const {
+  CHECK(to.size() == page_bytes_, "{} bytes of {}", to.size(), page_bytes_);
+  visit_page(page, [&](Tensor from, size_t offset) {
+    executor_->download(to.subspan(offset, static_cast<size_t>(from.bytes())), from);
+  });
+}
+
+void StatePool::upload_page(int32_t page, std::span<const std::byte> from) {
+  CHECK(from.size() == page_bytes_, "{} bytes of {}", from.size(), page_bytes_);
+  visit_page(page, [&](Tensor to, size_t offset) {
+    executor_->upload(to, from.subspan(offset, static_cast<size_t>(to.bytes())));
+  });
 }
 
 size_t StatePool::snapshot_bytes(int64_t length) const {
@@ -181,11 +276,11 @@ void StatePool::visit_snapshot(const SequenceState& sequence, Visit&& visit) con
     offset += static_cast<size_t>(bytes.bytes());
   };
   for (size_t need = 0; need < needs_.size(); ++need) {
-    if (!paged(needs_[need])) pass(slot_bytes(need, sequence.slot));
+    if (!paged(needs_[need])) pass(in_slot(need, sequence.slot));
     if (paged(needs_[need]))
       for (int64_t at = 0; at < sequence.length; at += kPageTokens)
-        pass(page_bytes(need, sequence.pages[static_cast<size_t>(at / kPageTokens)],
-                        std::min(kPageTokens, sequence.length - at)));
+        pass(in_page(need, sequence.pages[static_cast<size_t>(at / kPageTokens)],
+                     std::min(kPageTokens, sequence.length - at)));
   }
 }
 
@@ -223,22 +318,32 @@ Tensor StatePool::array(MemoryId memory) const {
   return arrays_[static_cast<size_t>(memory.index)];
 }
 
-void StatePool::check_integrity(std::span<const SequenceState* const> held) const {
-  std::vector<int32_t> holders(page_holders_.size());
+void StatePool::check_integrity(std::span<const SequenceState* const> held,
+                                std::span<const SequenceState* const> kept) const {
+  std::vector<Holders> holders(page_holders_.size());
   std::vector<int> slots(slot_held_.size());
-  for (const SequenceState* sequence : held) {
-    CHECK(pages_for(sequence->length) <= static_cast<int64_t>(sequence->pages.size()), "length={} pages={}",
-          sequence->length, sequence->pages.size());
-    for (const int32_t page : sequence->pages) ++holders.at(static_cast<size_t>(page));
-    if (sequence->slot >= 0) ++slots.at(static_cast<size_t>(sequence->slot));
-  }
+  const auto count = [&](std::span<const SequenceState* const> states, int32_t by_cache) {
+    for (const SequenceState* state : states) {
+      CHECK(pages_for(state->length) <= static_cast<int64_t>(state->pages.size()), "length={} pages={}", state->length,
+            state->pages.size());
+      for (const int32_t page : state->pages)
+        ++holders.at(static_cast<size_t>(page)).all, holders[static_cast<size_t>(page)].kept += by_cache;
+      if (state->slot >= 0) ++slots.at(static_cast<size_t>(state->slot));
+    }
+  };
+  count(held, 0);
+  count(kept, 1);
   CHECK(holders == page_holders_, "pages are not held as often as they are counted");
+  const auto alone = std::count_if(holders.begin(), holders.end(), [](const Holders& h) { return h.kept_alone(); });
+  CHECK(alone == kept_pages_, "{} pages are held by kept states alone, {} are counted", alone, kept_pages_);
   for (size_t slot = 0; slot < slots.size(); ++slot)
     CHECK(slots[slot] == (slot_held_[slot] ? 1 : 0), "slot {} is held {} times", slot, slots[slot]);
-  for (const int32_t page : free_pages_) CHECK(++holders[static_cast<size_t>(page)] == 1, "free page {} is held", page);
+  for (const int32_t page : free_pages_)
+    CHECK(++holders[static_cast<size_t>(page)].all == 1, "free page {} is held", page);
   for (const int32_t slot : free_slots_) CHECK(++slots[static_cast<size_t>(slot)] == 1, "free slot {} is held", slot);
-  const auto lost = [](const auto& counts) { return std::count(counts.begin(), counts.end(), 0); };
-  CHECK(lost(holders) == 0 && lost(slots) == 0, "{} pages and {} slots are lost", lost(holders), lost(slots));
+  const auto lost = std::count_if(holders.begin(), holders.end(), [](const Holders& h) { return h.all == 0; });
+  const auto lost_slots = std::count(slots.begin(), slots.end(), 0);
+  CHECK(lost == 0 && lost_slots == 0, "{} pages and {} slots are lost", lost, lost_slots);
 }
 
 }  // namespace braid

@@ -56,7 +56,32 @@ class StatePool {
   // Gives slot and pages back; doing so twice is harmless.
   void release(SequenceState& sequence);
 
+  // State that is kept for later requests, whose pages can be had at any time by releasing it: `keep` takes a whole
+  // state over, `keep_pages` shares the pages of the first `length` tokens of one that goes on. What is kept is
+  // released by `release_kept`, and read by `resume`: a sequence of the first `length` tokens that shares its pages,
+  // with a slot of its own, whose contents are the caller's to write.
+  void keep(SequenceState& sequence);
+  SequenceState keep_pages(const SequenceState& sequence, int64_t length);
+  SequenceState resume(const SequenceState& kept, int64_t length);
+  void release_kept(SequenceState& kept);
+  // Pages that nobody but kept states holds: with the free ones, what requests can have.
+  int64_t kept_pages() const { return kept_pages_; }
+  // Of the pages of `kept` up to `length`, how many are held by kept states alone.
+  int64_t pages_kept_alone(const SequenceState& kept, int64_t length) const;
+
+  // Slots apart from sequences. What one holds is written by `copy_slot` and `upload_slot`.
+  int32_t take_slot();
+  void give_slot(int32_t slot);
+  void copy_slot(int32_t to, int32_t from);
+  void download_slot(std::span<std::byte> to, int32_t slot) const;
+  void upload_slot(int32_t slot, std::span<const std::byte> from);
+  void download_page(std::span<std::byte> to, int32_t page) const;
+  void upload_page(int32_t page, std::span<const std::byte> from);
+  size_t slot_bytes() const { return slot_bytes_; }  // of all arrays
+  size_t page_bytes() const { return page_bytes_; }
+
   Snapshot snapshot(const SequenceState& sequence) const;
+  size_t snapshot_bytes(int64_t length) const;
   // A new sequence from a snapshot; an Input error when its layout is another, a Resource error when there is no room.
   SequenceState restore(const Snapshot& snapshot);
 
@@ -69,20 +94,31 @@ class StatePool {
   const std::vector<StateNeed>& needs() const { return needs_; }
   // Hash of the needs and the page size: equal layouts may exchange snapshots.
   uint64_t layout() const { return layout_; }
-  // Programmer check: every page and slot is free or held exactly as often as it is counted.
-  void check_integrity(std::span<const SequenceState* const> held) const;
+  // Programmer check: every page and slot is free or held exactly as often as it is counted, by sequences and by what
+  // is kept.
+  void check_integrity(std::span<const SequenceState* const> held,
+                       std::span<const SequenceState* const> kept = {}) const;
 
   static int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
  private:
-  int32_t take_slot();
+  // Who holds a page: sequences and kept states together, and kept states.
+  struct Holders {
+    int32_t all = 0, kept = 0;
+    bool kept_alone() const { return all > 0 && all == kept; }
+    bool operator==(const Holders&) const = default;
+  };
   int32_t take_page();
-  void drop_page(int32_t page);
+  void change_holders(int32_t page, int32_t all, int32_t kept);
+  const Holders& holders(int32_t page) const { return page_holders_[static_cast<size_t>(page)]; }
   // The bytes of a slot, or of the first `tokens` of a page.
-  Tensor slot_bytes(size_t need, int32_t slot) const;
-  Tensor page_bytes(size_t need, int32_t page, int64_t tokens) const;
+  Tensor in_slot(size_t need, int32_t slot) const;
+  Tensor in_page(size_t need, int32_t page, int64_t tokens) const;
+  template <typename Visit>
+  void visit_slot(int32_t slot, Visit&& visit) const;
+  template <typename Visit>
+  void visit_page(int32_t page, Visit&& visit) const;
   void copy(Tensor to, Tensor from);
-  size_t snapshot_bytes(int64_t length) const;
   // Calls visit(bytes of the pool, offset in the snapshot) for everything that a snapshot of this sequence holds.
   template <typename Visit>
   void visit_snapshot(const SequenceState& sequence, Visit&& visit) const;
@@ -93,7 +129,10 @@ class StatePool {
   uint64_t layout_ = 0;
   std::vector<Memory> memory_;
   std::vector<Tensor> arrays_;
-  std::vector<int32_t> free_pages_, free_slots_, page_holders_;
+  size_t slot_bytes_ = 0, page_bytes_ = 0;
+  std::vector<int32_t> free_pages_, free_slots_;
+  std::vector<Holders> page_holders_;
+  int64_t kept_pages_ = 0;
   std::vector<bool> slot_held_;
 };
 
