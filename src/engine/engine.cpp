@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
-#include "base/memory_info.h"
 #include "base/rng.h"
 #include "engine/mark_plan.h"
 #include "engine/memory_plan.h"
@@ -16,8 +15,6 @@
 namespace braid {
 namespace {
 
-// Slots beyond those of running sequences, where the cache keeps what was used last.
-constexpr int32_t kSpareSlots = 4;
 constexpr int64_t kBorder = 64;
 
 EngineOptions completed(const ModelSpec& spec, EngineOptions options) {
@@ -30,12 +27,12 @@ EngineOptions completed(const ModelSpec& spec, EngineOptions options) {
   steps.step_tokens = std::max<int64_t>(steps.step_tokens, steps.sequences + (steps.strict ? kBorder : 0));
   if (options.state.slots == 0) {
     options.state = plan_state(spec.needs, {.context = options.context, .sequences = steps.sequences});
-    options.state.slots += kSpareSlots;
+    options.state.slots += kCacheSlots;
   }
   if (StatePool::pages_for(options.context) > options.state.pages)
     fail(ErrorKind::Resource, "a context of {} tokens needs {} pages of state, there are {}", options.context,
          StatePool::pages_for(options.context), options.state.pages);
-  if (!options.cache_bytes) options.cache_bytes = memory_info().available / 4;
+  if (!options.cache_bytes) options.cache_bytes = default_cache_bytes(spec.needs);
   if (options.cache_interval == 0) options.cache_interval = mark_interval(spec.needs);
   return options;
 }
@@ -219,7 +216,10 @@ void Engine::commit(Sequence& sequence, int64_t count) {
 }
 
 Engine::Load Engine::load() const {
-  Load load{.counts = counts_, .cache = cache_.stats()};
+  Load load{.free_pages = pool_.free_pages() + pool_.kept_pages(),
+            .free_slots = pool_.free_slots() + cache_.movable_slots(),
+            .counts = counts_,
+            .cache = cache_.stats()};
   for (const auto& sequence : sequences_)
     if (!sequence->finished) ++(sequence->running() ? load.running : load.waiting);
   return load;

@@ -30,8 +30,7 @@ struct EngineOptions {
   std::vector<int32_t> end_tokens;  // end an answer, unless it ignores them
   std::optional<uint64_t> seed;     // of the seeds of requests that bring none; absent: from the system
   std::optional<int64_t> max_waiting;  // requests that wait for a place; absent: any number
-  // Of the prefix cache and of preempted state in host memory; absent: a quarter of the memory that is available; 0: no
-  // cache.
+  // Of the prefix cache and of preempted state in host memory; absent: default_cache_bytes; 0: no cache.
   std::optional<int64_t> cache_bytes;
   int64_t cache_interval = 0;  // tokens between kept states of a long prompt, a multiple of 64; 0: from their size
   // The same request gets the same tokens whatever else runs, however its prompt is cut, and wherever it begins in the
@@ -80,6 +79,8 @@ class Engine {
   };
   struct Load {
     size_t running = 0, waiting = 0;
+    int64_t free_pages = 0;  // with those that only the cache holds; and slots likewise
+    int32_t free_slots = 0;
     Counts counts;
     PrefixCache::Stats cache;
   };

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/memory_info.h"
 
 namespace braid {
 namespace {
@@ -23,6 +24,12 @@ Sizes sizes(std::span<const StateNeed> needs) {
 }
 
 }  // namespace
+
+int64_t default_cache_bytes(std::span<const StateNeed> needs) {
+  constexpr int64_t kConversations = 16, kTokens = 1024;
+  const auto [page, slot] = sizes(needs);
+  return std::min(memory_info().available / 4, kConversations * (slot + StatePool::pages_for(kTokens) * page));
+}
 
 int64_t state_bytes(std::span<const StateNeed> needs, const StatePool::Limits& limits) {
   const auto [page, slot] = sizes(needs);

@@ -17,6 +17,13 @@ struct MemoryRequest {
   std::optional<int64_t> bytes;  // for all state; absent: enough for `sequences` full contexts
 };
 
+// Slots beyond those of running sequences, where the prefix cache keeps what was used last.
+inline constexpr int32_t kCacheSlots = 4;
+
+// What the prefix cache may take where nobody says: the state of a few conversations, and no more than a quarter of the
+// memory that is available. Memory follows use, so that a small model stays small.
+int64_t default_cache_bytes(std::span<const StateNeed> needs);
+
 // Bytes of the arrays that a pool of these limits allocates.
 int64_t state_bytes(std::span<const StateNeed> needs, const StatePool::Limits& limits);
 

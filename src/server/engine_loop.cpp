@@ -75,10 +75,11 @@ EngineLoop::Load EngineLoop::load() const {
 
 void EngineLoop::publish() {
   const StatePool& pool = engine_.pool();
-  const Load load{.engine = engine_.load(),
-                  .free_pages = pool.free_pages(),
+  const Engine::Load engine = engine_.load();
+  const Load load{.engine = engine,
+                  .free_pages = engine.free_pages,
                   .pages = pool.limits().pages,
-                  .free_slots = pool.free_slots(),
+                  .free_slots = engine.free_slots,
                   .slots = pool.limits().slots};
   const std::lock_guard lock(mutex_);
   load_ = load;

@@ -92,7 +92,7 @@ std::string Metrics::text(const EngineLoop::Load& load) const {
   append_gauge(out, "braid_state_slots", "Slots of recurrent state.", load.slots);
   append_gauge(out, "braid_state_slots_free", "Slots of recurrent state that nobody holds.", load.free_slots);
   append_head(out, "braid_preemptions_total", "Sequences that had to give their state back.", "counter");
-  fmt::format_to(std::back_inserter(out), "braid_preemptions_total {}\n", load.engine.preemptions);
+  fmt::format_to(std::back_inserter(out), "braid_preemptions_total {}\n", load.engine.counts.preemptions);
   return out;
 }
 

@@ -21,9 +21,11 @@ EngineOptions engine_options(const ServeOptions& options, const OpenModel& model
   const int64_t whole = state_bytes(model.spec.needs, plan_state(model.spec.needs, memory));
   const auto share = static_cast<int64_t>(free * options.memory_share);
   if (whole > share) memory.bytes = share;
+  StatePool::Limits state = plan_state(model.spec.needs, memory);
+  state.slots += kCacheSlots;
   return {.context = model.context,
           .steps = {.step_tokens = kStepTokens, .chunk = kChunk, .sequences = options.parallel},
-          .state = plan_state(model.spec.needs, memory),
+          .state = state,
           .allowed = allowed_tokens(model),
           .end_tokens = model.generation.end_tokens};
 }
