@@ -199,7 +199,9 @@ TEST(AnswerParser, ValuesOfTheXmlFormAreTypedByTheSchema) {
   EXPECT_EQ(value("a", "p, q"), R"("p, q")");
   EXPECT_EQ(value("z", "None"), "null");
   EXPECT_EQ(value("si", "7"), "7");
-  EXPECT_EQ(value("si", "\"7\""), R"("\"7\"")");
+  EXPECT_EQ(value("si", "\"7\""), R"("7")");
+  EXPECT_EQ(value("si", "seven"), R"("seven")");
+  EXPECT_EQ(value("s", "\"7\""), R"("\"7\"")");
   EXPECT_EQ(value("any", "[1]"), "[1]");
   EXPECT_EQ(value("any", "free text"), R"("free text")");
   EXPECT_EQ(value("unknown", "1e5"), "1e5");

@@ -90,8 +90,7 @@ std::string typed_value(std::string_view text, ValueTypes types) {
   if (!types.only_string()) {
     if (const auto value = mended_json(text)) {
       const unsigned type = bits_of_text(*value);
-      // Where strings are among the types that are known, text in JSON's own quotes is a string with quotes in it.
-      if (types.bits == 0 || ((types.bits & type) != 0 && type != ValueTypes::String)) return *value;
+      if (types.bits == 0 || (types.bits & type) != 0) return *value;
     }
   }
   std::string out = "\"";

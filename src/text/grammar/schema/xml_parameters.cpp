@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/grammar/schema/xml_parameters.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/grammar/free_text.h"
 #include "text/grammar/schema/facts.h"
@@ -17,7 +19,10 @@ ExpressionId parameter(const Json& root, const Conjunction& value, Productions& 
   const FactsReader reader(root);
   const Facts facts = reader.read(value);
   if (facts.impossible) return p.nothing();
-  const bool is_text = facts.types == kString && !facts.any_of && !facts.one_of;
+  const bool only_strings = facts.values
+                                ? std::ranges::all_of(*facts.values, [](const Json& each) { return each.is_string(); })
+                                : facts.types == kString;
+  const bool is_text = only_strings && !facts.any_of && !facts.one_of;
   if (!is_text) return p.sequence({schema_expression(root, value, p, options), p.bytes(kClose)});
   if (facts.values) {
     std::vector<ExpressionId> ways;

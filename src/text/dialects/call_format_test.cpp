@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text/dialects/call_grammar.h"
+#include "text/dialects/call_format.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "text/dialects/answer_parser.h"
-#include "text/grammar/gbnf.h"
 #include "text/grammar/matcher.h"
+#include "text/grammar/structure.h"
 #include "text/grammar/vocabularies_test.h"
 
 namespace braid {
@@ -15,27 +15,19 @@ namespace {
 const Json& tools() {
   static const Json list = Json::parse(R"([
     {"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{
-      "city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["C","F"]}},"required":["city"]}}},
+      "city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["C","F"]},
+      "note":{"type":["string","null"]}},"required":["city"]}}},
     {"type":"function","function":{"name":"stop"}}])");
   return list;
 }
 
-// A small stand-in for schemas: whole numbers, and objects with a city or without anything.
-ExpressionId small_schema(const Json& schema, Productions& productions) {
-  if (schema.value("type", "") == "integer") return read_gbnf("root ::= [0-9]+", productions);
-  if (!schema.contains("properties")) return productions.bytes("{}");
-  return read_gbnf("root ::= \"{\\\"city\\\": \\\"\" [A-Za-z<>/_]* \"\\\"}\"", productions);
+std::shared_ptr<const Grammar> grammar_of(ToolForm form, const CallRule& rule, std::shared_ptr<const TokenTrie> trie) {
+  return compile_structured({.kind = StructureKind::Format, .value = call_format(form, tools(), rule)},
+                            std::move(trie));
 }
 
-std::shared_ptr<const Grammar> grammar_of(const CallRule& rule, std::shared_ptr<const TokenTrie> trie) {
-  Productions productions;
-  const RuleId root = productions.declare("start");
-  productions.define(root, call_expression(rule, small_schema, productions));
-  return std::make_shared<const Grammar>(productions, std::move(trie));
-}
-
-bool matches(const CallRule& rule, std::string_view text) {
-  const auto grammar = grammar_of(rule, trie_of({"a"}));
+bool matches(const CallRule& rule, std::string_view text, ToolForm form = ToolForm::Json) {
+  const auto grammar = grammar_of(form, rule, trie_of({"a"}));
   Frontier frontier(grammar->automaton());
   Frontier::Mark mark = frontier.begin();
   for (const char byte : text) mark = frontier.advance(mark, static_cast<uint8_t>(byte));
@@ -49,22 +41,22 @@ const std::string kXmlCall =
     "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
     "</function>\n</tool_call>";
 
-TEST(CallGrammar, RequiredAnswersAreCallsAlone) {
-  const CallRule any{.tools = tools()};
+TEST(CallFormat, RequiredAnswersAreCallsAlone) {
+  const CallRule any;
   EXPECT_TRUE(matches(any, kJsonCall));
   EXPECT_TRUE(matches(any, kJsonStop + "\n" + kJsonCall));
   EXPECT_FALSE(matches(any, ""));
   EXPECT_FALSE(matches(any, "Sure. " + kJsonCall));
   EXPECT_FALSE(matches(any, kJsonCall + " done"));
   EXPECT_FALSE(matches(any, "<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>"));
-  EXPECT_FALSE(matches({.tools = tools(), .parallel = false}, kJsonStop + "\n" + kJsonCall));
-  const CallRule named{.tools = tools(), .name = "weather"};
+  EXPECT_FALSE(matches({.parallel = false}, kJsonStop + "\n" + kJsonCall));
+  const CallRule named{.name = "weather"};
   EXPECT_TRUE(matches(named, kJsonCall));
   EXPECT_FALSE(matches(named, kJsonStop));
 }
 
-TEST(CallGrammar, FreeAnswersCallOnceAtMostWhereCallsAreNotParallel) {
-  const CallRule rule{.tools = tools(), .required = false, .parallel = false};
+TEST(CallFormat, FreeAnswersCallOnceAtMostWhereCallsAreNotParallel) {
+  const CallRule rule{.required = false, .parallel = false};
   for (const std::string text : {"", "Any text < tool_call>", "<<tool_call"}) {
     EXPECT_TRUE(matches(rule, text)) << text;
     EXPECT_TRUE(matches(rule, text + kJsonCall)) << text;
@@ -73,29 +65,29 @@ TEST(CallGrammar, FreeAnswersCallOnceAtMostWhereCallsAreNotParallel) {
   EXPECT_FALSE(matches(rule, "<tool_call> is a mark"));
 }
 
-TEST(CallGrammar, ParametersOfTheXmlFormFollowTheSchema) {
-  const CallRule rule{.form = ToolForm::Xml, .tools = tools()};
-  EXPECT_TRUE(matches(rule, kXmlCall));
+TEST(CallFormat, ParametersOfTheXmlFormFollowTheSchema) {
+  const auto accepts = [](const std::string& text) { return matches({}, text, ToolForm::Xml); };
+  EXPECT_TRUE(accepts(kXmlCall));
   const auto call = [](const std::string& parameters) {
     return "<tool_call>\n<function=weather>\n" + parameters + "</function>\n</tool_call>";
   };
   const std::string city = "<parameter=city>\na </b>\n</parameter>\n";
-  EXPECT_TRUE(matches(rule, call(city)));
-  EXPECT_TRUE(matches(rule, call(city + "<parameter=unit>\nC\n</parameter>\n")));
-  EXPECT_FALSE(matches(rule, call("")));
-  EXPECT_FALSE(matches(rule, call(city + "<parameter=unit>\nK\n</parameter>\n")));
-  EXPECT_FALSE(matches(rule, call(city + "<parameter=days>\nmany\n</parameter>\n")));
-  EXPECT_TRUE(matches(rule, "<tool_call>\n<function=stop>\n</function>\n</tool_call>"));
+  EXPECT_TRUE(accepts(call(city)));
+  EXPECT_TRUE(accepts(call(city + "<parameter=unit>\nC\n</parameter>\n")));
+  EXPECT_TRUE(accepts(call(city + "<parameter=note>\n\"none\"\n</parameter>\n")));
+  EXPECT_FALSE(accepts(call("")));
+  EXPECT_FALSE(accepts(call(city + "<parameter=unit>\nK\n</parameter>\n")));
+  EXPECT_FALSE(accepts(call(city + "<parameter=days>\nmany\n</parameter>\n")));
+  EXPECT_TRUE(accepts("<tool_call>\n<function=stop>\n</function>\n</tool_call>"));
 }
 
-TEST(CallGrammar, WhatCannotBeAskedForIsRefused) {
-  Productions productions;
-  EXPECT_THROW(call_expression({.form = ToolForm::None, .tools = tools()}, small_schema, productions), Error);
-  EXPECT_THROW(call_expression({.tools = tools(), .name = "other"}, small_schema, productions), Error);
+TEST(CallFormat, WhatCannotBeAskedForIsRefused) {
+  EXPECT_THROW(call_format(ToolForm::None, tools(), {}), Error);
+  EXPECT_THROW(call_format(ToolForm::Json, tools(), {.name = "other"}), Error);
 }
 
 // Random tokens within the grammar are calls that the parser reads, whole and with JSON arguments.
-TEST(CallGrammar, WhatTheGrammarLetsThroughIsParsed) {
+TEST(CallFormat, WhatTheGrammarLetsThroughIsParsed) {
   TestRandom random{std::mt19937_64(17)};
   std::string bytes;
   for (char c = ' '; c < 127; ++c) bytes += c;
@@ -106,7 +98,7 @@ TEST(CallGrammar, WhatTheGrammarLetsThroughIsParsed) {
   const auto trie = trie_of(texts);
   int calls = 0;
   for (const ToolForm form : {ToolForm::Json, ToolForm::Xml}) {
-    const auto grammar = grammar_of({.form = form, .tools = tools()}, trie);
+    const auto grammar = grammar_of(form, {}, trie);
     std::vector<int32_t> words(static_cast<size_t>(trie->highest_id()) / 32 + 1);
     for (int round = 0; round < 200; ++round) {
       Matcher matcher(grammar);
