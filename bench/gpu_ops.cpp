@@ -273,6 +273,7 @@ void run_all(Bench& bench) {
   time_product(bench, {8192, 34816, 5120, bf16});
   time_delta(bench, 128, 1, 48), time_delta(bench, 1, 1, 48);
   time_delta(bench, 1, 1024, 48), time_delta(bench, 1, 8192, 48), time_delta(bench, 1, 8192, 8);
+  time_delta(bench, 32, 8192, 32);
   time_attention(bench, {1, 8192, 0, 16, 2, 256}), time_attention(bench, {1, 8192, 0, 32, 8, 128});
   time_attention(bench, {1, 1024, 31744, 16, 2, 256}), time_attention(bench, {1, 8192, 0, 32, 32, 64});
   for (const int32_t sequences : {1, 32}) time_attention(bench, {sequences, 1, 32767, 16, 2, 256});

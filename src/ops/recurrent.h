@@ -29,8 +29,8 @@ enum class OutputGate : uint8_t { Silu, Sigmoid };
 // Rounding  everything in f32 until one rounding into out. Several rows of one sequence may be computed in chunks whose
 //           borders are absolute multiples of 64 (semantics 3.8); the result equals the rule above within f32 rounding.
 //           Where several rows meet heads of 128 and four taps, an executor that rounds the operands of products may
-//           round q, k and v after their normalisation to bf16, and what outputs read of the state and of u; it keeps
-//           twice as many bits of whatever else reaches the state.
+//           round those of the chunk form to f16, within 2^-24 and 65504: q, k and v after their normalisation,
+//           S and u where products take them, and the matrices between rows. S itself stays f32.
 struct DeltaRule {
   static constexpr std::string_view name = "delta_rule";
   Tensor out, qkv, z, b, a;

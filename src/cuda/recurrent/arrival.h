@@ -29,7 +29,9 @@ __device__ inline void barrier_expect(uint64_t* barrier, uint32_t bytes) {
 __device__ inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "{\n.reg .pred "
+      "done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared:"
+      ":cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
@@ -39,10 +41,11 @@ __device__ inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
 // Copies `bytes`, a multiple of 16, from device memory; the barrier counts them.
 __device__ inline void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   shared_address(to)),
-               "l"(from), "r"(bytes), "r"(shared_address(barrier))
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
 #endif
 }
 
@@ -55,9 +58,11 @@ __device__ inline void publish_to_copies() {
 // Begins to copy `bytes`, a multiple of 16, to device memory.
 __device__ inline void bulk_store(void* to, const void* from, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], "
+      "%2;\ncp.async.bulk.commit_group;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
 #endif
 }
 // Waits until this thread's bulk stores have read shared memory.
@@ -85,9 +90,11 @@ __device__ inline uint32_t address_in(uint32_t rank, const void* at) {
 // Stores a number in another block's memory and reports 4 bytes to a barrier there.
 __device__ inline void store_in(uint32_t at, float value, uint32_t barrier) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(at), "f"(value),
-               "r"(barrier)
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 "
+      "[%0], %1, [%2];" ::"r"(at),
+      "f"(value), "r"(barrier)
+      : "memory");
 #endif
 }
 // What this thread read and wrote before it arrives lies before what others do after their wait.

@@ -1,7 +1,9 @@
-// Where the chunk form keeps what its preparing kernel leaves for the walking one: tiles of bf16 as they will lie in
+// Where the chunk form keeps what its preparing kernel leaves for the walking one: tiles of f16 as they will lie in
 // shared memory (warp_group.h), so that a bulk copy brings them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <cuda_fp16.h>
 
 #include <type_traits>
 
@@ -13,19 +15,20 @@ constexpr int kChunk = 64, kHead = 128, kTaps = 4;
 constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 columns
 constexpr int kMostRatio = 8;             // value heads a key head
 
-// A chunk is a number of places: the rows of sequence s begin at place starts[s] / 64 + 2 s, which leaves each
-// sequence room for a short chunk at either end. Rows beyond a chunk's own are zero, with a decay of one.
+// A chunk is a number of places: the rows of sequence s begin at place starts[s] / 64 + 2 s, which leaves each sequence
+// room for a short chunk at either end. Rows beyond a chunk's own are zero, with a decay of one.
 struct ChunkTiles {
   // [place][key head][k columns 0..63, k 64..127, q 0..63, q 64..127]
   uint8_t* heads;
-  // [place][value head]: what rows l add to the u of rows i, beta included, [i, l], upper limb and lower limb; what u_l
-  // adds to o_i, [i, l]; v columns 0..63, 64..127
+  // [place][value head][inverse of the rows' system, [i, l]; what u_l adds to o_i, [i, l]; beta v columns 0..63,
+  // 64..127]
   uint8_t* mixes;
-  // [place][value head][2][64] f32: decay from the chunk's start through row i; decay from after row i to its end
+  // [place][value head][3][64] f32: decay from the chunk's start through row i; from after row i to the chunk's end;
+  // the first times beta
   float* decays;
 };
-constexpr int kHeadTiles = 4, kMixTiles = 5;
-constexpr int kMixLow = 1, kMixRead = 2, kMixValues = 3;
+constexpr int kHeadTiles = 4, kMixTiles = 4, kDecays = 3;
+constexpr int kMixRead = 1, kMixValues = 2;
 
 struct Chunk {
   int32_t sequence = 0;
@@ -38,21 +41,44 @@ __device__ inline int64_t first_place(const RowsView& rows, int32_t sequence) {
   return rows.starts[sequence] / kChunk + 2 * int64_t{sequence};
 }
 
-// The rows of a sequence in this pass. A sequence of one row has no chunks (`decode_rows`).
+// The rows of a sequence in this pass. Chunks of a single row, the first or the last one, are not among `chunks`: they
+// are `Single`.
 struct Run {
   int64_t start = 0;
-  int before = 0, count = 0;  // rows of the first chunk before this pass; rows of this pass
+  int before = 0,
+      count = 0;  // rows of the first chunk before this pass; rows of this pass
 
   __device__ static Run of(const RowsView& rows, int32_t sequence) {
     const int32_t start = rows.starts[sequence], count = rows.starts[sequence + 1] - start;
-    return {start, count < 2 ? 0 : rows.positions[start] % kChunk, count < 2 ? 0 : count};
+    return {start, count == 0 ? 0 : rows.positions[start] % kChunk, count};
   }
-  __device__ int chunks() const { return (before + count + kChunk - 1) / kChunk; }
-  // First row, from the sequence's start on, and the row behind the last one.
+  __device__ bool single_first() const { return count == 1 || (count > 1 && before == kChunk - 1); }
+  __device__ bool single_last() const { return count > 1 && (before + count) % kChunk == 1; }
+  __device__ int first_chunk() const { return single_first() ? 1 : 0; }
+  __device__ int chunks() const {
+    return max((before + count + kChunk - 1) / kChunk - first_chunk() - (single_last() ? 1 : 0), 0);
+  }
+  // First row of a chunk, from the sequence's start on, and the row behind its last one; chunks are counted from the
+  // one in which the pass begins.
   __device__ int begin(int index) const { return max(index * kChunk - before, 0); }
   __device__ int end(int index) const { return min((index + 1) * kChunk - before, count); }
 };
 
+// A row that is alone in its chunk of this pass: the first or the last one of a sequence.
+struct Single {
+  bool present = false, moves = false;  // moves: it is the whole pass, and moves
+                                        // the convolution's context on
+  int32_t sequence = 0;
+  int64_t start = 0, row = 0;
+
+  __device__ static Single of(const RowsView& rows, int32_t sequence, bool last) {
+    const Run run = Run::of(rows, sequence);
+    return {last ? run.single_last() : run.single_first(), run.count == 1, sequence, run.start,
+            last ? run.start + run.count - 1 : run.start};
+  }
+};
+
+// No rows where the place is not that of a chunk.
 __device__ inline Chunk chunk_at(const RowsView& rows, int64_t place) {
   int32_t low = 0, high = rows.sequences - 1;
   while (low < high) {
@@ -64,10 +90,11 @@ __device__ inline Chunk chunk_at(const RowsView& rows, int64_t place) {
   }
   const Run run = Run::of(rows, low);
   const int index = static_cast<int>(place - first_place(rows, low)), begin = run.begin(index);
-  return {low, run.start, run.start + begin, max(run.end(index) - begin, 0)};
+  const bool own = index >= run.first_chunk() && index < run.first_chunk() + run.chunks();
+  return {low, run.start, run.start + begin, own ? run.end(index) - begin : 0};
 }
 
-// Two numbers as a pair of bf16, the first one in the lower half.
+// Two numbers as a pair, the first one in the lower half.
 __device__ inline uint32_t pair_of(float low, float high) {
   uint32_t out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
@@ -75,9 +102,27 @@ __device__ inline uint32_t pair_of(float low, float high) {
 }
 __device__ inline float low_of(uint32_t pair) { return __uint_as_float(pair << 16); }
 __device__ inline float high_of(uint32_t pair) { return __uint_as_float(pair & 0xFFFF0000u); }
-// What `pair` lacks of the two numbers it was made from.
-__device__ inline uint32_t rest_of(float low, float high, uint32_t pair) {
-  return pair_of(low - low_of(pair), high - high_of(pair));
+
+// The same in f16, which has three bits more; beyond its range, 65504, numbers become its largest.
+__device__ inline uint32_t half_pair(float low, float high) {
+  uint32_t out;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+}
+__device__ inline float2 halves_of(uint32_t pair) { return __half22float2(reinterpret_cast<const __half2&>(pair)); }
+
+__device__ inline float power_of_two(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+constexpr float kLog2E = 1.4426950408889634f;
+
+// 1 / (1 + e^-x) within a few units; zero where e^-x is beyond 2^127.
+__device__ inline float quick_sigmoid(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(1.0f + power_of_two(x * -kLog2E)));
+  return out;
 }
 
 // Four numbers in a row of qkv, z or out, which are of one type. As one vector where rows are aligned; no branch, so
@@ -127,9 +172,9 @@ void with_quads(const DeltaView& d, const Launch& launch) {
 
 // Fills the tiles of `places` places, and leaves the convolution's context as it is.
 void prepare_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int64_t places);
-// Computes the sequences that have one row, and no other.
-void decode_rows(cudaStream_t stream, const DeltaView& d);
+// Computes the rows that are alone in the first chunk of a sequence, or those in the last one.
+void decode_rows(cudaStream_t stream, const DeltaView& d, bool last);
 // Walks the chunks of every sequence: states and outputs.
-void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int limbs);
+void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles);
 
 }  // namespace braid::cuda

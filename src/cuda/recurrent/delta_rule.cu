@@ -346,14 +346,18 @@ bool on_tensor_cores(const DeltaRule& op) {
          whole(op.state) && op.qkv.dtype == op.out.dtype && op.z.dtype == op.out.dtype;
 }
 
-void launch_chunks(Context& context, const DeltaView& d) {
+void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
+  cudaStream_t stream = context.stream();
+  decode_rows(stream, d, false);
+  if (longest == 1) return;
   const int64_t places = d.rows.tokens / kChunk + 2 * int64_t{d.rows.sequences};
   const ChunkTiles tiles{.heads = context.take<uint8_t>(places * d.key_heads * kHeadTiles * kTileBytes),
                          .mixes = context.take<uint8_t>(places * d.value_heads * kMixTiles * kTileBytes),
-                         .decays = context.take<float>(places * d.value_heads * 2 * kChunk)};
-  prepare_chunks(context.stream(), d, tiles, places);
+                         .decays = context.take<float>(places * d.value_heads * kDecays * kChunk)};
+  prepare_chunks(stream, d, tiles, places);
+  walk_chunks(stream, d, tiles);
+  decode_rows(stream, d, true);
   launch_context(context, d, 2);
-  walk_chunks(context.stream(), d, tiles, 2);
 }
 
 }  // namespace
@@ -363,11 +367,8 @@ void launch(Context& context, const DeltaRule& op) {
   CHECK(op.conv.contiguous() && op.conv.width() >= 1);
   if (op.rows.tokens == 0) return;
   DeltaView d = delta_view(op);
-  if (const bool single = op.rows.longest == 1; on_tensor_cores(op) && (single || context.fast())) {
-    if (single || d.rows.sequences > 1) decode_rows(context.stream(), d);
-    if (!single) launch_chunks(context, d);
-    return;
-  }
+  if (on_tensor_cores(op) && (op.rows.longest == 1 || context.fast()))
+    return launch_on_tensor_cores(context, d, op.rows.longest);
   d.heads = context.take<float>(int64_t{d.rows.tokens} * d.channels);
   d.gates = context.take<float2>(int64_t{d.rows.tokens} * d.value_heads);
   const auto units = static_cast<unsigned>(2 * d.key_heads + d.value_heads + (d.value_heads + 31) / 32);

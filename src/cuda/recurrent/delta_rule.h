@@ -12,13 +12,15 @@ struct DeltaView {
   View out, qkv, z, b, a;
   const float *conv, *a_log, *dt_bias, *norm;
   float *conv_state, *state;
-  float* heads = nullptr;   // [tokens, channels]: q and k of unit length (q scaled), v, after the convolution
+  float* heads = nullptr;   // [tokens, channels]: q and k of unit length (q
+                            // scaled), v, after the convolution
   float2* gates = nullptr;  // [tokens, value heads]: log decay, beta
   RowsView rows;
   int32_t key_heads, value_heads, keys, values, taps, channels;
   float epsilon, beta_scale;
   bool silu_gate;
-  bool aligned;  // rows of qkv, z and out, and their start: whole groups of four numbers, aligned like vectors of them
+  bool aligned;  // rows of qkv, z and out, and their start: whole groups of four
+                 // numbers, aligned like vectors of them
 };
 
 // rms(o) * norm * gate(z): one number, given 1 / rms.

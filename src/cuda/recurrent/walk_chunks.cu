@@ -15,18 +15,20 @@ constexpr int kColumns = 64, kReadStride = kColumns + 4, kWalkThreads = 256;
 
 struct Stage {
   uint8_t heads[kHeadTiles * kTileBytes];
-  uint8_t mixes[kMixTiles * kTileBytes - 2 * kTileBytes];
+  uint8_t mixes[2 * kTileBytes];
   uint8_t values[kTileBytes];
-  float decays[2][kChunk];
-  uint8_t pad[512];
+  float decays[kDecays][kChunk];
+  uint8_t pad[1024 - kDecays * kChunk * 4];
 };
 static_assert(sizeof(Stage) % 1024 == 0);
 
+constexpr int kStages = 3;
+
 struct Shared {
-  Stage stages[2];
+  Stage stages[kStages];
   float read[2][kChunk][kReadStride];  // o of the block's columns
   float squares[2][2][kChunk];         // [parity][block of the head]
-  uint64_t filled[2];                  // stages
+  uint64_t filled[kStages];
   uint64_t read_filled[2], read_emptied[2];
   uint64_t squares_filled[2];
 };
@@ -43,7 +45,7 @@ struct Walk {
     Walk w;
     w.slice = static_cast<int>(cluster_rank()), w.head = static_cast<int>(blockIdx.x) / 2;
     w.group = w.head / (d.value_heads / d.key_heads), w.sequence = static_cast<int32_t>(blockIdx.y);
-    w.run = Run::of(d.rows, w.sequence), w.place = first_place(d.rows, w.sequence);
+    w.run = Run::of(d.rows, w.sequence), w.place = first_place(d.rows, w.sequence) + w.run.first_chunk();
     w.chunks = __shfl_sync(kAllLanes, w.run.chunks(), 0);
     return w;
   }
@@ -52,35 +54,30 @@ struct Walk {
 // Begins to bring the tiles of chunk `c`; one thread does.
 __device__ void fill_stage(const DeltaView& d, const ChunkTiles& tiles, const Walk& walk, Shared& shared, int c) {
   if (c >= walk.chunks) return;
-  Stage& stage = shared.stages[c % 2];
+  Stage& stage = shared.stages[c % kStages];
   const int64_t place = walk.place + c, mix = place * d.value_heads + walk.head;
   const uint8_t* mixes = tiles.mixes + mix * kMixTiles * kTileBytes;
-  uint64_t* filled = &shared.filled[c % 2];
+  uint64_t* filled = &shared.filled[c % kStages];
   barrier_expect(filled, sizeof(stage.heads) + sizeof(stage.mixes) + sizeof(stage.values) + sizeof(stage.decays));
   bulk_copy(stage.heads, tiles.heads + (place * d.key_heads + walk.group) * kHeadTiles * kTileBytes,
             sizeof(stage.heads), filled);
   bulk_copy(stage.mixes, mixes, sizeof(stage.mixes), filled);
   bulk_copy(stage.values, mixes + (kMixValues + walk.slice) * kTileBytes, sizeof(stage.values), filled);
-  bulk_copy(stage.decays, tiles.decays + mix * 2 * kChunk, sizeof(stage.decays), filled);
+  bulk_copy(stage.decays, tiles.decays + mix * kDecays * kChunk, sizeof(stage.decays), filled);
 }
 
-// Sums as left operands: pairs of bf16, and what they lack.
-template <int kPairs, bool kRest>
-__device__ __forceinline__ void split(const float (&sums)[2 * kPairs], uint32_t (&upper)[kPairs],
-                                      uint32_t (&lower)[kPairs]) {
+// Sums as left operands.
+template <int kPairs>
+__device__ __forceinline__ void pack(const float (&sums)[2 * kPairs], uint32_t (&out)[kPairs]) {
 #pragma unroll
-  for (int i = 0; i < kPairs; ++i) {
-    upper[i] = pair_of(sums[2 * i], sums[2 * i + 1]);
-    if constexpr (kRest) lower[i] = rest_of(sums[2 * i], sums[2 * i + 1], upper[i]);
-  }
+  for (int i = 0; i < kPairs; ++i) out[i] = half_pair(sums[2 * i], sums[2 * i + 1]);
 }
 
-// out [64 x 64] (+)= left [64 x 128] * tile^T, the tile [64 rows x 128] in two tiles of 64 columns.
-__device__ __forceinline__ void multiply_head(float (&out)[32], const uint32_t (&left)[32], uint32_t tile, bool add) {
+// out [64 x 64] = left [64 x 128] * tile^T, the tile [64 rows x 128] in two tiles of 64 columns.
+__device__ __forceinline__ void multiply_head(float (&out)[32], const uint32_t (&left)[32], uint32_t tile) {
 #pragma unroll
   for (int step = 0; step < kHead / 16; ++step)
-    multiply<kChunk, 0>(out, left + 4 * step, operand_at(tile + step / 4 * kTileBytes + step % 4 * 32, 0),
-                        add || step > 0);
+    multiply<kChunk, 0>(out, left + 4 * step, operand_at(tile + step / 4 * kTileBytes + step % 4 * 32, 0), step > 0);
 }
 
 // out [64 x 64] (+)= left [64 x 64] * tile^T.
@@ -116,138 +113,172 @@ __device__ __forceinline__ void scale_rows(float (&sums)[32], const float* facto
   }
 }
 
-// The state's columns, and what the chunks read of it. With two limbs every product that reaches the state keeps about
-// 16 bits of each operand but the keys; outputs read one limb.
-template <int kLimbs>
-__device__ void walk_state(const DeltaView& d, const Walk& walk, Shared& shared) {
-  constexpr bool kTwo = kLimbs == 2;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  float* state = state_of(d, walk.sequence, walk.head) + walk.slice * kColumns + warp * 16 + g;
-  float s[64];
+// p = beta v - beta since p, which has S^T k: v[2 j] holds rows 8 j + 2 t, + 1 of column g, v[2 j + 1] those of g + 8.
+__device__ __forceinline__ void take_from(const uint32_t (&v)[16], const float* factors, float (&p)[32]) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j + threadIdx.x % 4 * 2);
+    const float2 first = halves_of(v[2 * j]), second = halves_of(v[2 * j + 1]);
+    p[4 * j] = fmaf(-factor.x, p[4 * j], first.x), p[4 * j + 1] = fmaf(-factor.y, p[4 * j + 1], first.y);
+    p[4 * j + 2] = fmaf(-factor.x, p[4 * j + 2], second.x), p[4 * j + 3] = fmaf(-factor.y, p[4 * j + 3], second.y);
+  }
+}
+
+// This warp's 16 columns of the state between memory and sums.
+template <bool kStore>
+__device__ __forceinline__ void move_state(float* state, float (&s)[64]) {
+  const int t = threadIdx.x % 4;
 #pragma unroll
   for (int j = 0; j < 16; ++j)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) s[4 * j + i] = state[(8 * j + 2 * t + i % 2) * kHead + i / 2 * 8];
-  for (int c = 0; c < walk.chunks; ++c) {
-    const int at = c % 2;
-    const uint32_t parity = c / 2 % 2;
-    const Stage& stage = shared.stages[at];
+    for (int i = 0; i < 4; ++i) {
+      float& at = state[(8 * j + 2 * t + i % 2) * kHead + i / 2 * 8];
+      kStore ? at = s[4 * j + i] : s[4 * j + i] = at;
+    }
+}
+
+// The sums and operands of the four warps that walk.
+struct Columns {
+  float s[64], p[32], o[32];  // state; S^T k, then u; what is read of the state
+  uint32_t held[32], v[16], left[16], written[16];
+
+  // Begins S^T k.
+  __device__ __forceinline__ void ask(const Stage& stage) {
+    begin_products();
+    multiply_head(p, held, shared_address(stage.heads));
+    commit_products();
+  }
+  // From S^T k to where two sets run: the new state, then the outputs.
+  __device__ __forceinline__ void advance(const Stage& stage) {
     const uint32_t keys = shared_address(stage.heads), mixes = shared_address(stage.mixes);
-    uint32_t upper[32], lower[32], v[16], left[16], rest[16];
-    float p[32], o[32];
-    split<32, kTwo>(s, upper, lower);
-    barrier_wait(&shared.filled[at], parity);
+    load_values(v, stage.values);
+    take_from(v, stage.decays[2], p);
+    pack(p, left);
+    begin_products();
+    multiply_tile(p, left, mixes, false);
+    commit_products();
+    multiply_head(o, held, keys + 2 * kTileBytes);
+    commit_products();
+    wait_products<1>();
+    settle(p);
+    pack(p, left);  // u itself, for the outputs
+    scale_rows(p, stage.decays[1]);
+    pack(p, written);
+    wait_products<0>();
+    settle(o), settle(held);
     const float whole = stage.decays[0][kChunk - 1];
 #pragma unroll
     for (int i = 0; i < 64; ++i) s[i] *= whole;
-    begin_products();
-    multiply_head(p, upper, keys, false);
-    if constexpr (kTwo) multiply_head(p, lower, keys, true);
-    commit_products();
-    multiply_head(o, upper, keys + 2 * kTileBytes, false);
-    commit_products();
-    load_values(v, stage.values);
-    wait_products<1>();
-    settle(p);
-    // v[2 j] holds rows 8 j + 2 t, + 1 of column g, v[2 j + 1] those of column g + 8.
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float2 since = *reinterpret_cast<const float2*>(stage.decays[0] + 8 * j + 2 * t);
-      p[4 * j] = fmaf(-since.x, p[4 * j], low_of(v[2 * j]));
-      p[4 * j + 1] = fmaf(-since.y, p[4 * j + 1], high_of(v[2 * j]));
-      p[4 * j + 2] = fmaf(-since.x, p[4 * j + 2], low_of(v[2 * j + 1]));
-      p[4 * j + 3] = fmaf(-since.y, p[4 * j + 3], high_of(v[2 * j + 1]));
-    }
-    split<16, kTwo>(p, left, rest);
-    begin_products();
-    multiply_tile(p, left, mixes, false);
-    if constexpr (kTwo) {
-      multiply_tile(p, rest, mixes, true);
-      multiply_tile(p, left, mixes + kMixLow * kTileBytes, true);
-    }
-    commit_products();
-    wait_products<0>();
-    settle(p), settle(o), settle(upper);
-    uint32_t written[16], written_rest[16];
-    split<16, false>(p, left, rest);  // u itself, for the outputs
-    scale_rows(p, stage.decays[1]);
-    split<16, kTwo>(p, written, written_rest);
     scale_rows(o, stage.decays[0]);
     begin_products();
     multiply_rows(s, written, keys);
-    if constexpr (kTwo) multiply_rows(s, written_rest, keys);
     commit_products();
     multiply_tile(o, left, mixes + kMixRead * kTileBytes, true);
     commit_products();
-    if (c >= 2) barrier_wait(&shared.read_emptied[at], parity ^ 1);
-    wait_products<0>();
-    settle(s), settle(o);
+  }
+  __device__ __forceinline__ void hand_over(Shared& shared, int c) {
+    const int at = c % 2, column = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    if (c >= 2) barrier_wait(&shared.read_emptied[at], (c / 2 + 1) % 2);
 #pragma unroll
     for (int j = 0; j < 8; ++j)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) shared.read[at][8 * j + 2 * t + i % 2][warp * 16 + g + i / 2 * 8] = o[4 * j + i];
+      for (int i = 0; i < 4; ++i) shared.read[at][8 * j + 2 * t + i % 2][column + i / 2 * 8] = o[4 * j + i];
     barrier_arrive(&shared.read_filled[at]);
   }
-#pragma unroll
-  for (int j = 0; j < 16; ++j)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) state[(8 * j + 2 * t + i % 2) * kHead + i / 2 * 8] = s[4 * j + i];
+};
+
+// Every product runs beside the numbers that are made for another one: the next chunk's S^T k begins before this one's
+// outputs are handed over.
+__device__ void walk_state(const DeltaView& d, const Walk& walk, Shared& shared) {
+  float* state =
+      state_of(d, walk.sequence, walk.head) + walk.slice * kColumns + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  Columns columns;
+  move_state<false>(state, columns.s);
+  pack(columns.s, columns.held);
+  int slot = 0;
+  uint32_t round = 0;
+  barrier_wait(&shared.filled[slot], round);
+  columns.ask(shared.stages[slot]);
+  wait_products<0>();
+  settle(columns.p);
+  for (int c = 0; c + 1 < walk.chunks; ++c) {
+    columns.advance(shared.stages[slot]);
+    if (++slot == kStages) slot = 0, round ^= 1;
+    wait_products<1>();
+    settle(columns.s);
+    pack(columns.s, columns.held);
+    barrier_wait(&shared.filled[slot], round);
+    columns.ask(shared.stages[slot]);
+    wait_products<1>();
+    settle(columns.o);
+    columns.hand_over(shared, c);
+    wait_products<0>();
+    settle(columns.p);
+  }
+  columns.advance(shared.stages[slot]);
+  wait_products<0>();
+  settle(columns.s), settle(columns.o);
+  columns.hand_over(shared, walk.chunks - 1);
+  move_state<true>(state, columns.s);
 }
 
-__device__ inline float sum_of_half(float value) {
-  for (int offset = 8; offset > 0; offset /= 2) value += __shfl_xor_sync(kAllLanes, value, offset);
-  return value;
-}
-
-// Norm and gate: half a warp a row, eight rows of the chunk for each thread.
+// Norm and gate: half a warp a row, eight rows of the chunk for each thread, all of them abreast.
 template <typename Q>
 __device__ void finish_rows(const DeltaView& d, const ChunkTiles& tiles, const Walk& walk, Shared& shared) {
   constexpr int kEach = kChunk / 8;
   const int thread = threadIdx.x % 128, first = thread / 16, column = thread % 16 * 4;
   const int64_t channel = int64_t{walk.head} * kHead + walk.slice * kColumns + column;
   const float4 norm = *reinterpret_cast<const float4*>(d.norm + walk.slice * kColumns + column);
-  const auto gate = [&](float z) { return __fdividef(d.silu_gate ? z : 1.0f, 1.0f + __expf(-z)); };
-  if (thread == 0) fill_stage(d, tiles, walk, shared, 0), fill_stage(d, tiles, walk, shared, 1);
+  const auto gate = [&](float z) { return (d.silu_gate ? z : 1.0f) * quick_sigmoid(z); };
+  for (int c = 0; thread == 0 && c < kStages; ++c) fill_stage(d, tiles, walk, shared, c);
   for (int c = 0; c < walk.chunks; ++c) {
-    const int at = c % 2, rows = walk.run.end(c) - walk.run.begin(c);
+    const int at = c % 2, index = walk.run.first_chunk() + c, rows = walk.run.end(index) - walk.run.begin(index);
     const uint32_t parity = c / 2 % 2;
-    const int64_t row = walk.run.start + walk.run.begin(c);
+    const int64_t row = walk.run.start + walk.run.begin(index);
     if (thread == 0) barrier_expect(&shared.squares_filled[at], kChunk * 4);
     typename Q::Raw z[kEach];
     float4 o[kEach];
+    float squares[kEach];
 #pragma unroll
     for (int i = 0; i < kEach; ++i) z[i] = Q::load(d.z, (row + min(first + 8 * i, rows - 1)) * d.z.stride[0] + channel);
     barrier_wait(&shared.read_filled[at], parity);
-    if (thread == 0) fill_stage(d, tiles, walk, shared, c + 2);  // what reads the stage is over
-    const uint32_t there = address_in(1 - walk.slice, shared.squares[at][walk.slice]);
-    const uint32_t barrier = address_in(1 - walk.slice, &shared.squares_filled[at]);
+    if (thread == 0) fill_stage(d, tiles, walk, shared, c + kStages);  // what reads the stage is over
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const int r = first + 8 * i;
-      o[i] = *reinterpret_cast<const float4*>(&shared.read[at][r][column]);
-      const float sum = sum_of_half(o[i].x * o[i].x + o[i].y * o[i].y + o[i].z * o[i].z + o[i].w * o[i].w);
-      if (thread % 16 == 0) {
-        shared.squares[at][walk.slice][r] = sum;
-        store_in(there + r * 4, sum, barrier);
-      }
+      o[i] = *reinterpret_cast<const float4*>(&shared.read[at][first + 8 * i][column]);
+      squares[i] = o[i].x * o[i].x + o[i].y * o[i].y + o[i].z * o[i].z + o[i].w * o[i].w;
     }
+#pragma unroll
+    for (int offset = 8; offset > 0; offset /= 2)
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) squares[i] += __shfl_xor_sync(kAllLanes, squares[i], offset);
     barrier_arrive(&shared.read_emptied[at]);
-    __syncwarp();
+    if (thread % 16 == 0) {
+      const uint32_t there = address_in(1 - walk.slice, &shared.squares[at][walk.slice][first]);
+      const uint32_t barrier = address_in(1 - walk.slice, &shared.squares_filled[at]);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) store_in(there + i * 32, squares[i], barrier);
+    }
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const float4 of = Q::widen(z[i]);
+      o[i] = {o[i].x * norm.x * gate(of.x), o[i].y * norm.y * gate(of.y), o[i].z * norm.z * gate(of.z),
+              o[i].w * norm.w * gate(of.w)};
+    }
     barrier_wait(&shared.squares_filled[at], parity);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int r = first + 8 * i;
-      if (r >= rows) continue;
-      const float factor = rsqrtf((shared.squares[at][0][r] + shared.squares[at][1][r]) * (1.0f / kHead) + d.epsilon);
-      const float4 of = Q::widen(z[i]);
-      Q::store(d.out, (row + r) * d.out.stride[0] + channel,
-               {o[i].x * factor * norm.x * gate(of.x), o[i].y * factor * norm.y * gate(of.y),
-                o[i].z * factor * norm.z * gate(of.z), o[i].w * factor * norm.w * gate(of.w)});
+      const float other = shared.squares[at][1 - walk.slice][r];
+      const float factor = rsqrtf((squares[i] + other) * (1.0f / kHead) + d.epsilon);
+      if (r < rows)
+        Q::store(d.out, (row + r) * d.out.stride[0] + channel,
+                 {o[i].x * factor, o[i].y * factor, o[i].z * factor, o[i].w * factor});
     }
   }
 }
 
-template <int kLimbs, typename Q>
+template <typename Q>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
     walk_kernel(DeltaView d, ChunkTiles tiles) {
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -255,8 +286,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
   const Walk walk = Walk::of(d);
   if (walk.chunks == 0) return;
   if (threadIdx.x == 0) {
+    for (uint64_t& barrier : shared.filled) barrier_init(&barrier, 1);
     for (int i = 0; i < 2; ++i) {
-      barrier_init(&shared.filled[i], 1);
       barrier_init(&shared.read_filled[i], 128), barrier_init(&shared.read_emptied[i], 128);
       barrier_init(&shared.squares_filled[i], 1);
     }
@@ -264,20 +295,21 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
   }
   cluster_sync();
   if (__shfl_sync(kAllLanes, threadIdx.x / 128, 0) == 0)
-    walk_state<kLimbs>(d, walk, shared);
+    walk_state(d, walk, shared);
   else
     finish_rows<Q>(d, tiles, walk, shared);
   __syncwarp();
-  cluster_sync();  // a block's memory lives until the other one has written to it
+  cluster_sync();  // a block's memory lives until the other one has written to
+                   // it
 }
 
 }  // namespace
 
-void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int limbs) {
+void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared));
   const dim3 grid(static_cast<unsigned>(2 * d.value_heads), static_cast<unsigned>(d.rows.sequences));
   with_quads(d, [&](auto quads) {
-    const auto kernel = limbs == 1 ? walk_kernel<1, decltype(quads)> : walk_kernel<2, decltype(quads)>;
+    const auto kernel = walk_kernel<decltype(quads)>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
     kernel<<<grid, kWalkThreads, kBytes, stream>>>(d, tiles);
   });

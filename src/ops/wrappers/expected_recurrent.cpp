@@ -7,6 +7,7 @@ namespace {
 
 constexpr double kStored = 0x1p-24;  // state is kept in f32 by every executor
 constexpr int64_t kChunk = 64;
+constexpr double kHalfStep = 0x1p-25;  // lost of an f16 near zero
 
 double length_of(std::span<const Bounded> x) {
   double sum = 0;
@@ -36,10 +37,7 @@ struct Roundings {
   };
   std::vector<Share> rows;
   Share start;
-  // Where products round their operands: what of an operand is lost, 0 elsewhere. Operands that reach the state keep
-  // twice as many bits.
-  double operand = 0;
-  double limbs() const { return operand * operand; }
+  double operand = 0;  // lost of each operand of a product where they are rounded
 };
 
 // One column of the state of a value head, S[:, j], and a bound on the 2-norm of its error.
@@ -51,7 +49,8 @@ struct Roundings {
 //
 // With rounded operands u = T r for r_l = beta_l (v_l - e^G_l S_start^T k_l) and the inverse T of the substitution's
 // matrix. An entry of T is a key through a product of the steps above, |T_il| <= 2 e^(G_i - G_l), so that the sum of
-// 2 e^(G_i - G_l) |r_l| bounds u and takes its place, and each limb lost of T or r is that share of it.
+// 2 e^(G_i - G_l) |r_l| bounds u and takes its place, and what is lost of T or r is that share of it. T may be put
+// together from rounded blocks, which loses a few times 2^-11 of it: `operand` is eight times that.
 class Column {
  public:
   explicit Column(Numbers state) : state_(std::move(state)) {}
@@ -75,7 +74,7 @@ class Column {
       sides_.push_back(beta * (std::fabs(v.value) + read));
       writes_.back() = 0;
       for (size_t l = 0; l < sides_.size(); ++l) writes_.back() += 2 * roundings.rows[l].decay * sides_[l];
-      lost = roundings.limbs() * (2 * writes_.back() + beta * read);
+      lost = roundings.operand * (2 * writes_.back() + beta * read) + kHalfStep * terms();
     }
 
     const double k_error = error_length_of(token.k);
@@ -93,8 +92,10 @@ class Column {
     local += 4 * math.unit * (decay.value * before + std::fabs(u)) + kStored * after;
     error_ = decay.value * error_ + local + Arithmetic::kSmallest;
     forming_ = total(roundings, &Roundings::Share::form);
-    for (size_t l = 0; l < sides_.size(); ++l) forming_ += roundings.limbs() * roundings.rows[l].decay * writes_[l];
-    const double read = total(roundings, &Roundings::Share::read) + error_length_of(token.q) * (after + error_);
+    for (size_t l = 0; l < sides_.size(); ++l) forming_ += roundings.operand * roundings.rows[l].decay * writes_[l];
+    if (roundings.operand > 0) forming_ += kHalfStep * terms();
+    const double read = total(roundings, &Roundings::Share::read) + error_length_of(token.q) * (after + error_) +
+                        (roundings.operand > 0 ? kHalfStep * terms() : 0);
     return {o, length_of(token.q) * error_ + read + Arithmetic::kSmallest};
   }
 
@@ -106,6 +107,9 @@ class Column {
     for (size_t l = 0; l < writes_.size(); ++l) sum += roundings.rows[l].*which * writes_[l];
     return sum;
   }
+
+  // Of the sums over keys and over the chunk's rows.
+  double terms() const { return static_cast<double>(state_.size() + writes_.size()); }
 
   Numbers state_;
   double error_ = 0, forming_ = 0, start_ = 0;
@@ -278,7 +282,8 @@ Pieces expect(const DeltaRule& op, const Precision& precision) {
     Pass pass{.first = first, .slot = slot, .operand = rounds_operands(op, rows) ? precision.operand : 0};
     for (int64_t t = 0; t < rows; ++t) {
       pass.y.push_back(features(op, x, t, math));
-      for (Bounded& element : pass.y.back()) element.error += pass.operand * std::fabs(element.value);
+      if (pass.operand == 0) continue;
+      for (Bounded& element : pass.y.back()) element.error += pass.operand * std::fabs(element.value) + kHalfStep;
     }
     Numbers out(at(rows * op.value_heads * op.value_size())), state;
     for (int64_t h = 0; h < op.value_heads; ++h) {
