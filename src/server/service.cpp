@@ -44,6 +44,8 @@ Service::Service(const ServeOptions& given)
   options = with_names(given, model);
   if (model.chat_template) dialect = dialect_of_template(model.chat_template->source());
   dialect = with_options(dialect, given.reasoning, given.tool_form);
+  if (model.tokenizer)
+    grammars = std::make_unique<GrammarCache>(TokenTrie::of(*model.tokenizer, model.generation.end_tokens));
   if (model.tokenizer && dialect.reasoning)
     reasoning_tokens = std::make_shared<const ReasoningTokens>(*model.tokenizer, dialect, model.generation.end_tokens);
 }

@@ -13,6 +13,7 @@
 #include "server/options.h"
 #include "text/dialects/dialect.h"
 #include "text/dialects/reasoning_constraint.h"
+#include "text/grammar/structure.h"
 
 namespace braid::server {
 
@@ -29,6 +30,7 @@ struct Service {
   OpenModel model;
   Dialect dialect;
   std::shared_ptr<const ReasoningTokens> reasoning_tokens;  // null: the model marks no thoughts
+  std::unique_ptr<GrammarCache> grammars;                   // null: the model has no tokenizer
   EngineLoop loop;                                          // after the model, which it uses
   Metrics metrics;
   std::time_t started = std::time(nullptr);

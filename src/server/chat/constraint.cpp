@@ -3,28 +3,103 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "server/api_error.h"
 #include "text/dialects/reasoning_constraint.h"
+#include "text/grammar/grammar_constraint.h"
+#include "text/grammar/structure.h"
 
 namespace braid::server {
 namespace {
 
-void refuse_format(const AnswerFormat& format) {
-  if (format.kind != AnswerFormat::Kind::Text)
-    throw ApiError(Fault::Invalid, fmt::format("{}: structured answers are not supported yet", format.field),
-                   format.field, "unsupported");
+std::unique_ptr<TokenConstraint> compiled(const Service& service, const Structure& structure,
+                                          const std::string& field) {
+  if (!service.grammars) throw ApiError(Fault::Invalid, fmt::format("{}: the model has no tokenizer", field), field);
+  try {
+    return make_constraint(service.grammars->get(structure));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Internal) throw;
+    throw ApiError(Fault::Invalid, fmt::format("{}: {}", field, error.message()), field, "unsupported_value");
+  }
+}
+
+Structure structure_of(const AnswerFormat& format) {
+  switch (format.kind) {
+    case AnswerFormat::Kind::Schema:
+      return {.kind = StructureKind::Json, .value = format.value};
+    case AnswerFormat::Kind::Regex:
+      return {.kind = StructureKind::Regex, .value = format.value};
+    case AnswerFormat::Kind::Choice:
+      return {.kind = StructureKind::Choice, .value = format.value};
+    case AnswerFormat::Kind::Grammar:
+      return {.kind = StructureKind::Grammar, .value = format.value};
+    case AnswerFormat::Kind::Tags:
+      return {.kind = StructureKind::Format, .value = format.value};
+    default:
+      return {.kind = StructureKind::JsonObject};
+  }
+}
+
+// A call of one function, as the dialect writes it, with arguments that its schema allows.
+Json call_tag(ToolForm form, const Json& function) {
+  const auto name = function.at("name").get<std::string>();
+  const auto found = function.find("parameters");
+  const Json schema = found == function.end() || found->is_null() ? Json{{"type", "object"}} : *found;
+  if (form == ToolForm::Xml)
+    return {{"type", "tag"},
+            {"begin", fmt::format("<tool_call>\n<function={}>\n", name)},
+            {"content", {{"type", "xml_parameters"}, {"json_schema", schema}}},
+            {"end", "</function>\n</tool_call>"}};
+  return {{"type", "tag"},
+          {"begin", fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": ", Json(name).dump())},
+          {"content", {{"type", "json_schema"}, {"json_schema", schema}}},
+          {"end", "}\n</tool_call>"}};
+}
+
+bool is_strict(const Json& tool) { return tool.at("function").value("strict", Json()) == Json(true); }
+
+// What the calls of a request have to be; null where they are free.
+Json calls_format(const Service& service, const ChatRequest& request) {
+  using Kind = ToolChoice::Kind;
+  const ToolChoice& choice = request.tool_choice;
+  if (request.input.tools.is_null() || choice.kind == Kind::None) return {};
+  const bool free = choice.kind == Kind::Auto;
+  if (free && request.parallel_calls && std::ranges::none_of(request.input.tools, is_strict)) return {};
+  if (service.dialect.tools == ToolForm::None) {
+    if (free) return {};
+    throw ApiError(Fault::Invalid, "tool_choice: the model's chat template has no form for calls", "tool_choice");
+  }
+  Json tags = Json::array();
+  for (const Json& tool : request.input.tools)
+    if (choice.kind != Kind::Named || tool.at("function").at("name") == choice.name)
+      tags.push_back(call_tag(service.dialect.tools, tool.at("function")));
+  Json format = {{"tags", std::move(tags)}, {"at_least_one", !free}, {"stop_after_first", !request.parallel_calls}};
+  format["type"] = free ? "triggered_tags" : "tags_with_separator";
+  if (free)
+    format["triggers"] = Json::array({"<tool_call>"});
+  else
+    format["separator"] = "\n";
+  return format;
+}
+
+std::unique_ptr<TokenConstraint> answer_constraint(const Service& service, const ChatRequest& request) {
+  Json calls = calls_format(service, request);
+  if (calls.is_null()) return text_constraint(service, request.answer.format);
+  return compiled(service, {.kind = StructureKind::Format, .value = std::move(calls)}, "tools");
 }
 
 }  // namespace
 
-std::unique_ptr<TokenConstraint> text_constraint(const Service&, const AnswerFormat& format) {
-  refuse_format(format);
-  return nullptr;
+std::unique_ptr<TokenConstraint> text_constraint(const Service& service, const AnswerFormat& format) {
+  if (format.kind == AnswerFormat::Kind::Text) return nullptr;
+  return compiled(service, structure_of(format), format.field);
 }
 
 std::unique_ptr<TokenConstraint> chat_constraint(const Service& service, const ChatRequest& request,
                                                  ReasoningStart start) {
-  auto answer = text_constraint(service, request.answer.format);
+  auto answer = answer_constraint(service, request);
   if (!answer && !request.thinking_budget) return nullptr;
   if (!service.reasoning_tokens) return answer;
   return std::make_unique<ReasoningConstraint>(

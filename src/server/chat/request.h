@@ -12,9 +12,10 @@
 
 namespace braid::server {
 
-// What the answer is held to. `value`: a schema, the text of a regular expression or grammar, or a list of texts.
+// What the answer is held to. `value`: a schema, the text of a regular expression or grammar, a list of texts, or a
+// structural tag (text/grammar/structure_format.h).
 struct AnswerFormat {
-  enum class Kind : uint8_t { Text, Json, Schema, Regex, Choice, Grammar };
+  enum class Kind : uint8_t { Text, Json, Schema, Regex, Choice, Grammar, Tags };
   Kind kind = Kind::Text;
   Json value;
   std::string field;  // of the request, for what is wrong with it

@@ -54,6 +54,7 @@ std::optional<AnswerFormat> response_format(Fields& fields) {
   if (!type) inner.refuse("type", "is missing");
   if (*type == "text") return std::nullopt;
   if (*type == "json_object") return AnswerFormat{AnswerFormat::Kind::Json, {}, "response_format"};
+  if (*type == "structural_tag") return AnswerFormat{AnswerFormat::Kind::Tags, *format, "response_format"};
   if (*type != "json_schema")
     inner.refuse("type", fmt::format("'{}' is none of text, json_object and json_schema", *type));
   const Json* holder = inner.object("json_schema");
