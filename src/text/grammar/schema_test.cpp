@@ -189,6 +189,7 @@ TEST(Schema, WhatIsNotSupportedIsNamed) {
   refused(R"({"type":"array","uniqueItems":true})", "$.uniqueItems: ");
   refused(R"({"type":"string","format":"iri"})", "$.format: 'iri'");
   refused(R"J({"type":"string","pattern":"(?=a)"})J", "$.pattern: ");
+  refused(R"({"patternProperties":{"?a":{"const":1}}})", "$.patternProperties.?a: ");
   refused(R"({"type":"text"})", "$.type: ");
   refused(R"({"type":"string","minLength":"2"})", "$.minLength: ");
   refused(R"({"$ref":"#/$defs/x"})", "$.$ref: there is no '#/$defs/x'");

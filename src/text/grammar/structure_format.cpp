@@ -120,7 +120,9 @@ class FormatReader {
     for (const Json& each : list(format, "tags", path)) {
       const std::string place = fmt::format("{}.tags[{}]", path, all.size());
       if (!each.is_object()) fail("{}: expected an object", place);
-      all.push_back({context_.trie.mark_specials(word(each, "begin", place)), tag_rest(each, place, depth)});
+      std::string begin = context_.trie.mark_specials(word(each, "begin", place));
+      const ExpressionId rest = tag_rest(each, place, depth);
+      all.push_back({std::move(begin), rest});
     }
     return all;
   }
@@ -187,8 +189,9 @@ class FormatReader {
       const std::string place = fmt::format("{}.structures[{}]", path, tags.size());
       if (!each.is_object()) fail("{}: expected an object", place);
       const ExpressionId content = schema(member(each, "schema", place), place + ".schema");
-      tags.push_back({context_.trie.mark_specials(word(each, "begin", place)),
-                      p_.sequence({content, literal(word(each, "end", place))})});
+      std::string begin = context_.trie.mark_specials(word(each, "begin", place));
+      const ExpressionId rest = p_.sequence({content, literal(word(each, "end", place))});
+      tags.push_back({std::move(begin), rest});
     }
     return triggered(triggers, tags, format, path);
   }

@@ -47,9 +47,10 @@ class MembersReader {
     if (patterns == at.schema->end()) return;
     const SchemaAt all = at.at("patternProperties");
     for (const auto& [pattern, schema] : patterns->items()) {
-      patterns_.push_back({at, {&schema, all.path + "." + pattern}, with_context(all.path, [&] {
-                             return CharacterAutomaton::of(parse_regex(pattern, RegexScope::Search));
-                           })});
+      const std::string path = all.path + "." + pattern;
+      CharacterAutomaton names =
+          with_context(path, [&] { return CharacterAutomaton::of(parse_regex(pattern, RegexScope::Search)); });
+      patterns_.push_back({at, {&schema, path}, std::move(names)});
     }
     if (patterns_.size() > kMostPatterns) {
       refuse_schema(at, "patternProperties", fmt::format("more than {} patterns are not supported", kMostPatterns));
