@@ -76,6 +76,8 @@ void add_load_options(CLI::App& app, server::ServeOptions& serve) {
   app.add_option("--max-queue", serve.queue, "requests that may wait beside them; more get 429")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  app.add_option("--cache-dir", serve.cache_folder, "folder where the prefix cache survives a restart");
+  app.add_flag("--deterministic", serve.deterministic, "the same tokens whatever else runs");
   app.add_option("--memory-share", serve.memory_share, "share of the free memory for the state of sequences")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();

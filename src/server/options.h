@@ -38,6 +38,7 @@ struct ServeOptions {
   int32_t parallel = 32;           // sequences that run at once
   int32_t queue = 256;             // more that wait
   bool deterministic = false;      // the same tokens whatever else runs
+  std::string cache_folder;        // where the prefix cache survives a restart; empty: nowhere
   std::chrono::seconds drain{30};  // for running answers when the server is told to go
 };
 

@@ -15,6 +15,19 @@ namespace {
 
 constexpr int64_t kStepTokens = 512, kChunk = 256;
 
+// Which model it is, for files of its state: names, sizes and times of what it is read from.
+std::string identity_of(const std::filesystem::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() && (entry.path().extension() == ".safetensors" || entry.path().extension() == ".json"))
+      files.push_back(fmt::format("{} {} {}", entry.path().filename().string(), entry.file_size(),
+                                  entry.last_write_time().time_since_epoch().count()));
+  std::ranges::sort(files);
+  std::string all;
+  for (const std::string& file : files) all += file + "\n";
+  return all;
+}
+
 EngineOptions engine_options(const ServeOptions& options, const OpenModel& model) {
   const auto free = static_cast<double>(memory_info().available);
   MemoryRequest memory{.context = model.context, .sequences = options.parallel};
@@ -27,7 +40,10 @@ EngineOptions engine_options(const ServeOptions& options, const OpenModel& model
           .steps = {.step_tokens = kStepTokens, .chunk = kChunk, .sequences = options.parallel},
           .state = state,
           .allowed = allowed_tokens(model),
-          .end_tokens = model.generation.end_tokens};
+          .end_tokens = model.generation.end_tokens,
+          .deterministic = options.deterministic,
+          .cache_folder = options.cache_folder,
+          .identity = identity_of(model.folder)};
 }
 
 ServeOptions with_names(ServeOptions options, const OpenModel& model) {
