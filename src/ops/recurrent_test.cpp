@@ -147,14 +147,20 @@ TEST(DeltaRule, CarriesItsStateOverSeveralCalls) {
 
 // Cut at absolute multiples of 64, nothing changes at all.
 TEST(DeltaRule, ChunkBordersKeepTheBits) {
-  const SequenceRows whole{.first_position = 20, .rows = 150, .slot = 1};
+  struct Cut {
+    SequenceRows whole;
+    std::vector<int32_t> lengths;
+  };
+  const Cut cuts[] = {{{.first_position = 20, .rows = 150, .slot = 1}, {44, 64, 42}},
+                      {{.first_position = 63, .rows = 66, .slot = 1}, {1, 64, 1}}};
   const Mixer sizes[] = {{}, {.key_heads = 1, .value_heads = 2, .keys = 128, .values = 128}};
-  for (size_t i = 0; i < 2 * subjects().size(); ++i) {
-    Subject& subject = subjects()[i / 2];
+  for (size_t n = 0; n < 4 * subjects().size(); ++n) {
+    Subject& subject = subjects()[n / 4];
+    const auto& [whole, lengths] = cuts[n / 2 % 2];
     Case c(subject), d(subject);
-    const DeltaRule at_once = mix(c, sizes[i % 2], {whole}), in_parts = mix(d, sizes[i % 2], {whole});
+    const DeltaRule at_once = mix(c, sizes[n % 2], {whole}), in_parts = mix(d, sizes[n % 2], {whole});
     c.just_run(at_once);
-    for (const Op& step : cut(d, in_parts, whole, {44, 64, 42})) d.just_run(step);
+    for (const Op& step : cut(d, in_parts, whole, lengths)) d.just_run(step);
     for (int64_t i = 0; i < at_once.state.elements(); ++i)
       ASSERT_EQ(at_once.state.as<float>()[i], in_parts.state.as<float>()[i]) << subject.name;
     for (int64_t t = 0; t < whole.rows; ++t)

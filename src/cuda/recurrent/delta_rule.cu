@@ -1,8 +1,9 @@
-// The gated delta rule, row by row. A first kernel makes heads (convolution, unit length) and gates, a second moves the
-// convolution's context on, a third walks the rows of each sequence and value head. For heads of 128 and single rows
-// the state lies in the registers of 512 threads, 4 columns of 8 rows each, is read and written once, and both of its
-// products (with k, with q) take one pass: o = e^lg S^T q + (k . q) u; bounded by the state's traffic. Long rows: see
-// long_kernel_128, bounded by the latency of one row. Other sizes: a thread a column, the state in global memory.
+// The gated delta rule: which kernels run, and those that go row by row. On Hopper heads of 128 have the kernels of
+// chunks.h. Otherwise a first kernel makes heads (convolution, unit length) and gates, a second moves the convolution's
+// context on, a third walks the rows of each sequence and value head. For heads of 128 and single rows the state lies
+// in the registers of 512 threads, 4 columns of 8 rows each, is read and written once, and both of its products (with
+// k, with q) take one pass: o = e^lg S^T q + (k . q) u; bounded by the state's traffic. Long rows: see long_kernel_128,
+// bounded by the latency of one row. Other sizes: a thread a column, the state in global memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

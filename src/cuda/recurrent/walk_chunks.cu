@@ -1,8 +1,8 @@
 // The chunks of a sequence one after the other, two blocks a value head with 64 columns of its state each. Four warps
 // keep the state, transposed, in registers: every product then takes its left operand from the sums of the one before,
-// and its right operand from shared memory, which a fifth warp fills one chunk ahead. Four more warps norm, gate and
-// write what was read of the state; the two blocks of a head exchange sums of squares. Bounded by the latency of a
-// chunk's three products in a row.
+// and its right operand from shared memory. Four more warps ask for the tiles ahead and norm, gate and write what was
+// read of the state; the two blocks of a head exchange sums of squares. Bounded by those four, which are late with the
+// tiles, then by the latency of a chunk's three products in a row.
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/recurrent/arrival.h"
 #include "cuda/recurrent/chunks.h"
