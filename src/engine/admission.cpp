@@ -59,8 +59,8 @@ bool Engine::deferred(const Sequence& sequence, std::span<Sequence* const> befor
   if (sequence.scoring() && std::ranges::any_of(before, scores)) return true;
   if (sequence.parked || !sequence.request.use_cache || *options_.cache_bytes == 0 || sequence.scoring()) return false;
   return std::ranges::any_of(before, [&](const Sequence* other) {
-    if (!other->request.use_cache || other->marks.empty()) return false;
     const int64_t held = other->running() ? other->state.length : other->hit.length;
+    if (!other->request.use_cache || other->marks.empty() || other->marks.back() <= held) return false;
     const int64_t common = std::min(common_length(sequence.tokens, other->tokens), std::ssize(sequence.tokens) - 1);
     return std::ranges::any_of(other->marks, [&](int64_t mark) {
       const int64_t gained = pool_.slot_bytes() == 0 ? std::min(mark, common) : mark <= common ? mark : 0;
