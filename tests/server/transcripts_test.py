@@ -15,7 +15,9 @@ from server import braid
 
 FOLDER = braid.SOURCE / "tests" / "transcripts"
 # Written as holes wherever they occur.
-HOLES = {"cached_tokens": "~number", "id": r"~/[a-z]+[-_]\w+/", "created": "~number", "created_at": "~number", "logprob": "~number"}
+ID = r"~/[a-z]+[-_]\w+/"
+HOLES = {"id": ID, "item_id": ID, "call_id": ID, "created": "~number", "created_at": "~number", "completed_at": "~number",
+         "cached_tokens": "~number", "cache_read_input_tokens": "~number", "input_tokens": "~number", "logprob": "~number"}
 
 
 def matches(expected, found):

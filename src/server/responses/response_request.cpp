@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "server/api_error.h"
 
@@ -93,6 +94,9 @@ void read_answer(const Service& service, Fields& fields, ResponseRequest& out) {
   read_format(fields, answer.format);
 }
 
+// 0.7f as 0.7
+double shortest(float value) { return std::stod(fmt::format("{}", value)); }
+
 // The order of fields is that of the API's own examples.
 Json echo_of(const Json& body, const ResponseRequest& asked) {
   const auto given = [&](const char* name, Json otherwise) {
@@ -111,13 +115,13 @@ Json echo_of(const Json& body, const ResponseRequest& asked) {
   out["reasoning"] = {{"effort", reasoning.value("effort", Json())}, {"summary", reasoning.value("summary", Json())}};
   out["service_tier"] = "default";
   out["store"] = asked.store;
-  out["temperature"] = asked.chat.answer.sampling.temperature;
+  out["temperature"] = given("temperature", shortest(asked.chat.answer.sampling.temperature));
   const Json text = given("text", Json::object());
   out["text"] = {{"format", text.value("format", Json{{"type", "text"}})}};
   out["tool_choice"] = given("tool_choice", "auto");
   out["tools"] = given("tools", Json::array());
   out["top_logprobs"] = given("top_logprobs", 0);
-  out["top_p"] = asked.chat.answer.sampling.top_p;
+  out["top_p"] = given("top_p", shortest(asked.chat.answer.sampling.top_p));
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
   out["user"] = given("user", nullptr);
