@@ -121,6 +121,35 @@ check("thoughts are blocks where they are asked for", async () => {
   assert.deepEqual(none.content.map((b) => b.type), ["text"]);
 });
 
+check("a tool that has to be called", async () => {
+  const other = { name: "set_timer", description: "Sets a timer", input_schema: { type: "object", properties: { minutes: { type: "integer" } }, required: ["minutes"] } };
+  for (const thinking of [undefined, { type: "enabled", budget_tokens: 1024 }]) {
+    const more = { tools: [...tools, other], max_tokens: 2000, thinking };
+    const named = await client.messages.create(ask("Spell banana.", { ...more, tool_choice: { type: "tool", name: "set_timer" } }));
+    const call = named.content.find((b) => b.type === "tool_use");
+    assert.equal(call.name, "set_timer");
+    assert.ok(Number.isInteger(call.input.minutes));
+    const any = await client.messages.create(
+      ask("Define river.", { ...more, tool_choice: { type: "any", disable_parallel_tool_use: true } }),
+    );
+    assert.equal(any.content.filter((b) => b.type === "tool_use").length, 1);
+    assert.equal(any.stop_reason, "tool_use");
+  }
+});
+
+check("an answer held to a schema", async () => {
+  const schema = { type: "object", properties: { word: { type: "string", maxLength: 20 }, count: { type: "integer", maximum: 99 } }, required: ["word", "count"], additionalProperties: false };
+  const message = await client.messages.create(ask("Spell banana.", { output_config: { format: { type: "json_schema", schema } } }));
+  const value = JSON.parse(text(message));
+  assert.deepEqual(Object.keys(value), ["word", "count"]);
+});
+
+check("a budget of thoughts is kept", async () => {
+  const message = await client.messages.create(ask(sum, { thinking: { type: "enabled", budget_tokens: 5 } }));
+  assert.ok(message.usage.output_tokens_details === undefined || message.usage.output_tokens_details.thinking_tokens <= 7);
+  assert.ok(working.startsWith(message.content[0].thinking));
+});
+
 check("ends: stop sequences, length", async () => {
   const stopped = await client.messages.create(ask("Spell banana.", { stop_sequences: ["zz", "N-A-N"] }));
   assert.equal(text(stopped), "B-A-");

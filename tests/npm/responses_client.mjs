@@ -115,6 +115,20 @@ check("a conversation goes on from a stored response", async () => {
   await assert.rejects(() => client.responses.retrieve(unstored.id), OpenAI.NotFoundError);
 });
 
+check("an answer held to a schema", async () => {
+  const schema = {
+    type: "object",
+    properties: { word: { type: "string", maxLength: 20 }, count: { type: "integer", maximum: 99 } },
+    required: ["word", "count"],
+    additionalProperties: false,
+  };
+  const text = { format: { type: "json_schema", name: "spelling", schema, strict: true } };
+  for (const more of [quiet, {}]) {
+    const response = await client.responses.parse(ask("Spell banana.", { ...more, text }));
+    assert.deepEqual(Object.keys(response.output_parsed), ["word", "count"]);
+  }
+});
+
 check("an answer that is cut is incomplete", async () => {
   const response = await client.responses.create(ask("Define river.", { ...quiet, max_output_tokens: 4 }));
   assert.equal(response.status, "incomplete");

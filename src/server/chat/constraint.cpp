@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "server/api_error.h"
+#include "text/dialects/call_format.h"
 #include "text/dialects/reasoning_constraint.h"
 #include "text/grammar/grammar_constraint.h"
 #include "text/grammar/structure.h"
@@ -42,22 +43,6 @@ Structure structure_of(const AnswerFormat& format) {
   }
 }
 
-// A call of one function, as the dialect writes it, with arguments that its schema allows.
-Json call_tag(ToolForm form, const Json& function) {
-  const auto name = function.at("name").get<std::string>();
-  const auto found = function.find("parameters");
-  const Json schema = found == function.end() || found->is_null() ? Json{{"type", "object"}} : *found;
-  if (form == ToolForm::Xml)
-    return {{"type", "tag"},
-            {"begin", fmt::format("<tool_call>\n<function={}>\n", name)},
-            {"content", {{"type", "xml_parameters"}, {"json_schema", schema}}},
-            {"end", "</function>\n</tool_call>"}};
-  return {{"type", "tag"},
-          {"begin", fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": ", Json(name).dump())},
-          {"content", {{"type", "json_schema"}, {"json_schema", schema}}},
-          {"end", "}\n</tool_call>"}};
-}
-
 bool is_strict(const Json& tool) { return tool.at("function").value("strict", Json()) == Json(true); }
 
 // What the calls of a request have to be; null where they are free.
@@ -71,17 +56,8 @@ Json calls_format(const Service& service, const ChatRequest& request) {
     if (free) return {};
     throw ApiError(Fault::Invalid, "tool_choice: the model's chat template has no form for calls", "tool_choice");
   }
-  Json tags = Json::array();
-  for (const Json& tool : request.input.tools)
-    if (choice.kind != Kind::Named || tool.at("function").at("name") == choice.name)
-      tags.push_back(call_tag(service.dialect.tools, tool.at("function")));
-  Json format = {{"tags", std::move(tags)}, {"at_least_one", !free}, {"stop_after_first", !request.parallel_calls}};
-  format["type"] = free ? "triggered_tags" : "tags_with_separator";
-  if (free)
-    format["triggers"] = Json::array({"<tool_call>"});
-  else
-    format["separator"] = "\n";
-  return format;
+  return call_format(service.dialect.tools, request.input.tools,
+                     {.name = choice.name, .required = !free, .parallel = request.parallel_calls});
 }
 
 std::unique_ptr<TokenConstraint> answer_constraint(const Service& service, const ChatRequest& request) {
