@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostReferences = 200;  // of a schema to a schema that is only a reference, and so on
 constexpr uint32_t kMostCount = 1u << 20;
+constexpr size_t kMostComparisons = 1u << 22;  // of the values of two lists
 
 // Keywords that limit values and cannot be kept by an automaton of this kind, or are not yet.
 const std::set<std::string, std::less<>> kUnsupported{"not",
@@ -103,6 +104,7 @@ void add_values(const SchemaAt& at, Facts& facts) {
       facts.values = values;
       return;
     }
+    if (facts.values->size() * values.size() > kMostComparisons) refuse_schema(at, "enum", "too many values");
     std::erase_if(*facts.values,
                   [&](const Json& value) { return std::find(values.begin(), values.end(), value) == values.end(); });
   };
