@@ -267,7 +267,9 @@ void run_all(Bench& bench) {
     for (const int64_t tokens : {1, 8, 16, 32}) time_product(bench, {tokens, 16384, 5120, format});
   time_product(bench, {128, 16384, 5120, fp8});
   time_product(bench, {1, 34816, 5120, fp8, true});
-  time_product(bench, {1, 2048, 2048, fp8});
+  time_product(bench, {1, 5120, 17408, fp8}), time_product(bench, {1, 5120, 6144, fp8});
+  time_product(bench, {1, 2048, 2048, fp8}), time_product(bench, {1, 2048, 4096, fp8});
+  time_product(bench, {128, 34816, 5120, fp8, true});
   time_product(bench, {1024, 34816, 5120, fp8});
   time_product(bench, {8192, 34816, 5120, fp8});
   time_product(bench, {8192, 34816, 5120, bf16});
@@ -278,7 +280,7 @@ void run_all(Bench& bench) {
   time_attention(bench, {1, 1024, 31744, 16, 2, 256}), time_attention(bench, {1, 8192, 0, 32, 32, 64});
   for (const int32_t sequences : {1, 32}) time_attention(bench, {sequences, 1, 32767, 16, 2, 256});
   for (const int32_t sequences : {1, 128}) time_attention(bench, {sequences, 1, 1023, 16, 2, 256});
-  for (const int32_t tokens : {1, 128}) time_experts(bench, tokens, fp8);
+  for (const int32_t tokens : {1, 8, 32, 128, 4096}) time_experts(bench, tokens, fp8);
   time_experts(bench, 4096, bf16);
   time_sampling(bench, 1, {}, "greedy");
   time_sampling(bench, 128, {.temperature = 0.7f, .top_k = 20, .top_p = 0.8f}, "top-k 20, top-p 0.8");

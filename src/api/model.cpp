@@ -45,10 +45,15 @@ Json adapted(Json config, const RandomWeights& random) {
         {"quant_method", "fp8"},
         {"weight_block_size", {128, 128}},
         {"modules_to_not_convert", {"in_proj_a", "in_proj_b", "in_proj_ba", "mlp.gate", "shared_expert_gate", "fc"}}};
+  } else if (random.format == "nvfp4") {
+    config["quantization_config"] = {
+        {"quant_method", "compressed-tensors"},
+        {"format", "nvfp4-pack-quantized"},
+        {"ignore", {"in_proj_a", "in_proj_b", "in_proj_ba", "mlp.gate", "shared_expert_gate", "fc"}}};
   } else if (random.format == "f32") {
     text["dtype"] = "float32";
   } else if (random.format != "bf16") {
-    fail(ErrorKind::Usage, "--format {}: random weights come as bf16, f32 or fp8_block", random.format);
+    fail(ErrorKind::Usage, "--format {}: random weights come as bf16, f32, fp8_block or nvfp4", random.format);
   }
   return config;
 }

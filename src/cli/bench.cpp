@@ -214,7 +214,8 @@ void add_bench(CLI::App& app) {
   command->add_option("--shape", options->shape,
                       "random weights of a published shape: a folder with a config.json, or a name under bench/shapes");
   command->add_flag("--random-weights", options->random_weights, "random weights in place of MODEL's");
-  command->add_option("--format", options->format, "of random weights: bf16, f32 or fp8_block")->capture_default_str();
+  command->add_option("--format", options->format, "of random weights: bf16, f32, fp8_block or nvfp4")
+      ->capture_default_str();
   command->add_option("--layers", options->layers, "random weights of the first so many layers; 0: all")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();

@@ -11,8 +11,9 @@ namespace braid::cpu {
 
 enum class Coding : uint8_t { F32, BF16, F16, Fp8 };
 
-// The segments stay where they are; this is only an index of them. Read by kernels of every instruction set, so it
-// holds plain numbers.
+// The segments stay where they are; this is only an index of them. But codes that no kernel reads (whole numbers, and
+// pairs of E2M1 codes times their group's scale) are kept as the bf16 numbers that they are, exactly. Read by kernels
+// of every instruction set, so it holds plain numbers.
 struct Packed final : Packing {
   struct Segment {
     const uint8_t* codes = nullptr;
@@ -33,6 +34,10 @@ struct Packed final : Packing {
   int64_t bytes = 0;
   std::vector<Segment> segments;
   std::vector<uint32_t> segment_of;  // of row g * kGranule
+  std::vector<uint16_t> numbers;
+
+  // Fills `numbers`.
+  void expand(const Weight& weight);
 
   // The segment that holds `row` of all rows.
   const Segment& find(int64_t row) const {

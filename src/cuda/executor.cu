@@ -21,6 +21,8 @@ namespace {
 
 Coding coding_of(const Format& format) {
   const auto* dense = std::get_if<Dense>(&format);
+  if (std::holds_alternative<Int8Row>(format)) return Coding::Int8;
+  if (std::holds_alternative<Nvfp4>(format)) return Coding::Nvfp4;
   if (dense == nullptr) return Coding::Fp8;
   switch (dense->dtype) {
     case DType::F32:
@@ -114,16 +116,19 @@ class CudaExecutor final : public Executor {
     Codes& codes = packed->codes;
     codes.coding = coding_of(plain.format);
     codes.count = plain.count, codes.rows = plain.rows, codes.columns = plain.columns;
-    if (const auto* block = std::get_if<Fp8Block>(&plain.format)) {
+    if (!std::holds_alternative<Dense>(plain.format)) {
       codes.block_rows = static_cast<int32_t>(packed_block_rows(plain));
-      codes.block_columns = block->block_columns;
+      codes.block_columns = static_cast<int32_t>(packed_block_columns(plain));
       codes.scale_rows = static_cast<int32_t>((plain.rows + codes.block_rows - 1) / codes.block_rows);
       codes.scale_columns = static_cast<int32_t>(packed_scale_columns(plain));
     }
     const std::vector<float> scales = packed_scales(plain, codes.block_rows);
     const int64_t row = row_bytes(plain.format, plain.columns);
     const auto code_bytes = static_cast<size_t>((plain.count * plain.rows * row + 255) / 256 * 256);
-    packed->memory = allocate_plain(code_bytes + scales.size() * sizeof(float));
+    const size_t scale_bytes = (scales.size() * sizeof(float) + 255) / 256 * 256;
+    const int64_t group_row = group_bytes(plain.format, plain.columns);
+    packed->memory =
+        allocate_plain(code_bytes + scale_bytes + static_cast<size_t>(plain.count * plain.rows * group_row));
     std::byte* at = packed->memory.data();
     codes.data = reinterpret_cast<const uint8_t*>(at);
     for (const WeightSegment& segment : plain.segments) {
@@ -134,6 +139,13 @@ class CudaExecutor final : public Executor {
     CHECK(at - packed->memory.data() == plain.count * plain.rows * row);
     codes.scales = reinterpret_cast<const float*>(packed->memory.data() + code_bytes);
     staging_.put(packed->memory.data() + code_bytes, std::as_bytes(std::span(scales)));
+    std::byte* group = packed->memory.data() + code_bytes + scale_bytes;
+    codes.groups = reinterpret_cast<const uint8_t*>(group);
+    for (const WeightSegment& segment : plain.segments) {
+      const auto bytes = static_cast<size_t>(segment.rows * group_row);
+      staging_.put(group, {segment.groups, bytes});
+      group += bytes;
+    }
     plain.packing = std::move(packed);
     return plain;
   }

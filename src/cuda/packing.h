@@ -9,7 +9,8 @@
 
 namespace braid::cuda {
 
-// Scales are [ceil(rows / block_rows), columns of blocks rounded up to 4] per matrix. Where a segment starts inside a
+// Scales are [ceil(rows / block_rows), columns of blocks rounded up to 4] per matrix; of Int8 and NVFP4
+// [rows, 1]. Where a segment starts inside a
 // block of rows, block_rows is the largest divisor for which none does, and rows of scales are repeated.
 struct Packed final : Packing {
   ~Packed() override = default;
@@ -21,7 +22,8 @@ inline const Codes& codes_of(const Weight& weight) { return static_cast<const Pa
 
 // Floats from one row of scales to the next on the device.
 int64_t packed_scale_columns(const Weight& weight);
-// Rows that share a row of scales on the device.
+// Columns that share a scale on the device, and rows that share a row of scales.
+int64_t packed_block_columns(const Weight& weight);
 int64_t packed_block_rows(const Weight& weight);
 // The scales as they lie on the device; empty for formats without scales.
 std::vector<float> packed_scales(const Weight& weight, int64_t block_rows);

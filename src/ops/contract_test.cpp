@@ -86,8 +86,8 @@ std::span<Subject> subjects() {
 Subject& reference_subject() { return subjects().front(); }
 
 std::vector<Format> all_formats() {
-  static_assert(std::variant_size_v<Format> == 2, "list the new format below");
-  return {Dense{DType::F32}, Dense{DType::BF16}, Dense{DType::F16}, Fp8Block{}};
+  static_assert(std::variant_size_v<Format> == 5, "list the new format below");
+  return {Dense{DType::F32}, Dense{DType::BF16}, Dense{DType::F16}, Fp8Block{}, Fp8Row{}, Int8Row{}, Nvfp4{}};
 }
 
 Case::Case(Subject& subject, uint64_t seed, size_t bytes)
@@ -163,7 +163,9 @@ void Case::keep(OwnedWeight owned) {
   packed_[&weight] = std::make_unique<Weight>(subject_.executor->pack(copy(weight)));
 }
 
-const Weight* Case::weight(const Format& format, int64_t rows, int64_t columns, int64_t count) {
+const Weight* Case::weight(const Format& wanted, int64_t rows, int64_t columns, int64_t count) {
+  // Columns that a format cannot have are tested with the plain numbers.
+  const Format format = columns % column_alignment(wanted) == 0 ? wanted : Format(Dense{DType::BF16});
   std::vector<float> values(static_cast<size_t>(count * rows * columns));
   const double size = std::sqrt(3.0 / static_cast<double>(columns));
   for (float& value : values) value = static_cast<float>(random(-size, size));
@@ -172,9 +174,10 @@ const Weight* Case::weight(const Format& format, int64_t rows, int64_t columns, 
     std::vector<WeightSegment> cut;
     for (const WeightSegment& segment : owned.weight.segments) {
       const int64_t scales = scale_count(format, first, columns);
-      cut.push_back({segment.data, segment.scales, first});
+      cut.push_back({segment.data, segment.scales, first, segment.groups});
       cut.push_back({segment.data + first * row_bytes(format, columns),
-                     segment.scales == nullptr ? nullptr : segment.scales + scales, rows - first});
+                     segment.scales == nullptr ? nullptr : segment.scales + scales, rows - first,
+                     segment.groups == nullptr ? nullptr : segment.groups + first * group_bytes(format, columns)});
     }
     owned.weight.segments = std::move(cut);
   }

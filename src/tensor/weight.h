@@ -18,6 +18,7 @@ struct WeightSegment {
   const std::byte* data = nullptr;
   const float* scales = nullptr;  // scale_count(format, rows, columns) values; null for formats without scales
   int64_t rows = 0;
+  const std::byte* groups = nullptr;  // group_bytes(format, columns) a row; null for formats without them
 };
 
 // What an executor's `pack` made of a weight; only that executor knows more.
@@ -35,7 +36,7 @@ struct Weight {
   std::vector<WeightSegment> segments;
   std::unique_ptr<Packing> packing;
 
-  // Bytes as stored: codes and scales.
+  // Bytes as stored: codes and scales of every kind.
   int64_t bytes() const;
 };
 
@@ -47,6 +48,7 @@ struct OwnedWeight {
   Weight weight;
   std::vector<std::byte> codes;
   std::vector<float> scales;
+  std::vector<std::byte> groups;
 };
 
 // Codes `values` [count * rows, columns] in `format` (rounding to nearest, ties to even).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -100,10 +101,35 @@ class MatrixLoader {
     return ready_[scales.name] = data;
   }
 
+  static bool row_scaled(const Format& format) {
+    return !std::holds_alternative<Dense>(format) && !std::holds_alternative<Fp8Block>(format);
+  }
+
+  // A scale for each row of all stacked matrices; those of a tensor or a matrix are repeated.
+  const float* row_scales(const StoredMatrix& stored, const Format& format) {
+    const bool nvfp4 = std::holds_alternative<Nvfp4>(format);
+    const StoredTensor& from = nvfp4 ? *stored.multiplier : *stored.scales;
+    const int64_t rows = stored.stacked_rows(), each = rows / std::max<int64_t>(from.elements(), 1);
+    if (each == 1 && !stored.divides) return scales_of(from);
+    const auto known = ready_.find(from.name);
+    if (known != ready_.end()) return known->second;
+    std::vector<float> all(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) {
+      const float value = value_at(from, row / each), scale = stored.divides ? 1 / value : value;
+      check_finite(from, row / each, scale);
+      all[static_cast<size_t>(row)] = scale;
+    }
+    return ready_[from.name] = (scales_[from.name] = std::move(all)).data();
+  }
+
   // Rows from `first` on of a stored matrix, as a segment in the stored format; `first` begins a scale block.
   WeightSegment segment_at(const StoredMatrix& stored, const Format& format, int64_t first) {
     WeightSegment segment{.data = stored.weight->bytes.data() + first * row_bytes(format, stored.columns())};
-    if (stored.scales != nullptr) {
+    if (row_scaled(format)) {
+      segment.scales = row_scales(stored, format) + first;
+      if (group_bytes(format, stored.columns()) > 0)
+        segment.groups = stored.scales->bytes.data() + first * group_bytes(format, stored.columns());
+    } else if (stored.scales != nullptr) {
       const int64_t rows = stored.rows();
       segment.scales = scales_of(*stored.scales) + first / rows * scale_count(format, rows, stored.columns()) +
                        scale_count(format, first % rows, stored.columns());

@@ -62,7 +62,7 @@ void check_cover(const PlannedMatrix& planned) {
 int64_t PlannedMatrix::bytes() const {
   int64_t total = 0;
   for (const Piece& piece : pieces)
-    total += piece.rows * row_bytes(format, columns) +
+    total += piece.rows * (row_bytes(format, columns) + group_bytes(format, columns)) +
              scale_count(format, piece.rows, columns) * static_cast<int64_t>(sizeof(float));
   return total;
 }
@@ -113,7 +113,10 @@ MatrixId WeightPlan::matrix(PlannedMatrix planned) {
 }
 
 Format WeightPlan::stored_format(const Piece& piece, int64_t columns) {
-  if (checkpoint_ == nullptr) return quantization_.expected(piece.module);
+  if (checkpoint_ == nullptr) {
+    const Format format = quantization_.expected(piece.module);
+    return columns % column_alignment(format) == 0 ? format : Dense{quantization_.dtype};
+  }
   const StoredMatrix stored = find_matrix(*checkpoint_, piece.module);
   if (stored.columns() != columns || stored.stacked_rows() != piece.stored_rows)
     fail("{}: expected {}, found {} (in {})", printable(stored.weight->name),

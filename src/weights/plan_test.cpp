@@ -210,7 +210,7 @@ TEST_F(PlanTest, PrefixesAndPresenceComeFromTheFile) {
 TEST_F(PlanTest, QuantMethodsWithoutSupportAreRefused) {
   add("l.q_proj.qweight", "I32", {2, 2});
   plan();
-  for (const char* method : {"awq", "gptq", "bitnet", "compressed-tensors", "modelopt", "mxfp4", "exl3", "hqq"}) {
+  for (const char* method : {"awq", "gptq", "bitnet", "mxfp4", "exl3", "hqq"}) {
     const Json config = {{"quantization_config", {{"quant_method", method}}}};
     const std::string message = complaint([&] { WeightPlan(checkpoint_.get(), config); });
     expect_contains(message,
@@ -220,6 +220,69 @@ TEST_F(PlanTest, QuantMethodsWithoutSupportAreRefused) {
     const Json nested = {{"text_config", config}};
     expect_contains(complaint([&] { WeightPlan(nullptr, nested); }), method);
   }
+}
+
+TEST_F(PlanTest, CodingsOfQuantisersAreRecognisedByTensors) {
+  add("row.weight", "F8_E4M3", {6, 32});
+  add("row.weight_scale", "F32", {6, 1});
+  add("row.input_scale", "F32", {1});
+  add("tensor.weight", "F8_E4M3", {6, 32});
+  add("tensor.weight_scale", "BF16", {1});
+  add("whole.weight", "I8", {6, 32});
+  add("whole.weight_scale", "F32", {6, 1});
+  add("packed.weight_packed", "U8", {6, 16});
+  add("packed.weight_scale", "F8_E4M3", {6, 2});
+  add("packed.weight_global_scale", "F32", {1});
+  add("packed.input_global_scale", "F32", {1});
+  add("pairs.weight", "U8", {6, 16});
+  add("pairs.weight_scale", "F8_E4M3", {6, 2});
+  add("pairs.weight_scale_2", "F32", {});
+  add("wrong.weight", "U8", {6, 16});
+  add("wrong.weight_scale", "F8_E4M3", {6, 1});
+  add("wrong.weight_scale_2", "F32", {});
+  add("few.weight", "I8", {6, 32});
+  add("few.weight_scale", "F32", {5, 1});
+  WeightPlan plan = this->plan({{"quantization_config",
+                                 {{"quant_method", "compressed-tensors"},
+                                  {"format", "float-quantized"},
+                                  {"ignore", {"lm_head", "re:.*gate"}}}}});
+  const auto format = [&](const std::string& module) {
+    return name_of(plan.matrices()[static_cast<size_t>(plan.matrix(module, 6, 32).index)].format);
+  };
+  EXPECT_EQ(format("row"), "fp8_row");
+  EXPECT_EQ(format("tensor"), "fp8_row");
+  EXPECT_EQ(format("whole"), "int8_row");
+  EXPECT_EQ(format("packed"), "nvfp4");
+  EXPECT_EQ(format("pairs"), "nvfp4");
+  expect_contains(complaint([&] { plan.matrix("wrong", 6, 32); }),
+                  "wrong.weight_scale: scale grid for [6, 16] of two codes a byte in groups of 16: expected [6, 2]");
+  expect_contains(complaint([&] { plan.matrix("few", 6, 32); }), "or one for each of 6 rows, found [5, 1]");
+}
+
+TEST_F(PlanTest, ConfigsOfQuantisersTellWhatIsExpected) {
+  const auto expected = [](const Json& settings, const std::string& module) {
+    const Json config = {{"quantization_config", settings}};
+    WeightPlan plan(nullptr, config);
+    return name_of(plan.matrices()[static_cast<size_t>(plan.matrix(module, 6, 32).index)].format);
+  };
+  const Json packed = {{"quant_method", "compressed-tensors"},
+                       {"format", "nvfp4-pack-quantized"},
+                       {"ignore", {"re:.*gate$", "lm_head"}}};
+  EXPECT_EQ(expected(packed, "l.0.q_proj"), "nvfp4");
+  EXPECT_EQ(expected(packed, "l.0.mlp.gate"), "bf16");
+  EXPECT_EQ(expected({{"quant_method", "compressed-tensors"}, {"format", "int-quantized"}}, "q"), "int8_row");
+  EXPECT_EQ(expected({{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}}, "q"), "nvfp4");
+  EXPECT_EQ(expected({{"quant_method", "modelopt"}, {"quant_algo", "FP8"}}, "q"), "fp8_row");
+  for (const Json& settings : {Json{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}},
+                               Json{{"quant_method", "modelopt"}, {"quant_algo", "W4A8_AWQ"}}})
+    expect_contains(complaint([&] {
+                      WeightPlan(nullptr, Json{{"quantization_config", settings}});
+                    }),
+                    "cannot be loaded; weights in bf16, f16, f32");
+  expect_contains(complaint([&] {
+                    expected({{"quant_method", "fp8"}, {"ignore", {"re:("}}}, "q");
+                  }),
+                  "quantization_config.ignore: re:( is no regular expression");
 }
 
 TEST_F(PlanTest, ConfigsThatMakeNoSenseAreRefused) {

@@ -2,6 +2,7 @@
 #include "weights/quantization.h"
 
 #include <algorithm>
+#include <regex>
 
 #include "base/error.h"
 
@@ -67,6 +68,16 @@ std::string without_text_level(std::string name) {
   return name;
 }
 
+bool names_module(std::string_view entry, std::string_view module) {
+  if (entry.starts_with("re:"))
+    return std::regex_search(module.begin(), module.end(), std::regex(entry.begin() + 3, entry.end()),
+                             std::regex_constants::match_continuous);
+  if (module.size() <= entry.size()) return module == entry;
+  const size_t rest = module.size() - entry.size();
+  return (module.starts_with(entry) && module[entry.size()] == '.') ||
+         (module.ends_with(entry) && module[rest - 1] == '.');
+}
+
 void read_exempt(const Json& settings, const char* key, std::vector<std::string>& out) {
   const auto list = settings.find(key);
   if (list == settings.end() || list->is_null()) return;
@@ -74,14 +85,12 @@ void read_exempt(const Json& settings, const char* key, std::vector<std::string>
   for (const Json& name : *list) {
     if (!name.is_string()) fail("config.json: quantization_config.{}: expected a list of names", key);
     out.push_back(without_text_level(name.get<std::string>()));
+    try {
+      names_module(out.back(), "");
+    } catch (const std::regex_error&) {
+      fail("config.json: quantization_config.{}: {} is no regular expression", key, printable(out.back()));
+    }
   }
-}
-
-bool names_module(std::string_view entry, std::string_view module) {
-  if (module.size() <= entry.size()) return module == entry;
-  const size_t rest = module.size() - entry.size();
-  return (module.starts_with(entry) && module[entry.size()] == '.') ||
-         (module.ends_with(entry) && module[rest - 1] == '.');
 }
 
 bool is_float(DType type) { return type == DType::F32 || type == DType::BF16 || type == DType::F16; }
@@ -129,6 +138,59 @@ void check_scale_type(const StoredTensor& scales, const Quantization& quantizati
        scales.dtype == DType::U8 ? " without scale_fmt 'ue8m0' in quantization_config" : "");
 }
 
+// One f32 scale a row, or one for all.
+void check_row_scales(const StoredMatrix& matrix) {
+  const StoredTensor& scales = *matrix.scales;
+  if (!is_float(scales.dtype))
+    fail("{}: scales of type {} are not supported for rows", printable(scales.name), scales.type);
+  if (scales.elements() != 1 && scales.elements() != matrix.stacked_rows())
+    fail("{}: scales for {}: expected one, or one for each of {} rows, found {}", printable(scales.name),
+         describe_shape(matrix.weight->shape), matrix.stacked_rows(), describe_shape(scales.shape));
+}
+
+Format nvfp4_of(const StoredMatrix& matrix) {
+  const StoredTensor &scales = *matrix.scales, &multiplier = *matrix.multiplier;
+  if (scales.dtype != DType::E4M3)
+    fail("{}: scales of groups of type {}: expected F8_E4M3", printable(scales.name), scales.type);
+  const int64_t columns = matrix.columns();
+  std::vector<int64_t> expected = matrix.weight->shape;
+  if (!expected.empty()) expected.back() = columns / Nvfp4::kGroup;
+  if (columns % Nvfp4::kGroup != 0 || scales.shape != expected)
+    fail("{}: scale grid for {} of two codes a byte in groups of {}: expected {}, found {}", printable(scales.name),
+         describe_shape(matrix.weight->shape), Nvfp4::kGroup, describe_shape(expected), describe_shape(scales.shape));
+  const int64_t stacked = matrix.rows() == 0 ? 0 : matrix.stacked_rows() / matrix.rows();
+  if (multiplier.dtype != DType::F32 || (multiplier.elements() != 1 && multiplier.elements() != stacked))
+    fail("{}: expected one F32 number, or one for each of {} matrices, found {} {}", printable(multiplier.name),
+         stacked, multiplier.type, describe_shape(multiplier.shape));
+  return Nvfp4{};
+}
+
+// What is quantised is stored in, as far as `quantization_config` says. `seen` tells of a tensor that shows another
+// coding.
+Format read_format(const Json& settings, const std::string& seen) {
+  const auto text = [&](const char* key) { return settings.value(key, Json("(none)")).dump(); };
+  const std::string method = text("quant_method");
+  constexpr std::string_view kKnown =
+      "weights in bf16, f16, f32, fp8 (in blocks, by row or by tensor), int8 by row and NVFP4 can: take the original "
+      "checkpoint, or convert this one to one of these";
+  if (method == "\"fp8\"") return Fp8Block{};
+  if (method == "\"compressed-tensors\"") {
+    const std::string format = text("format");
+    if (format == "\"float-quantized\"" || format == "\"naive-quantized\"") return Fp8Row{};
+    if (format == "\"int-quantized\"") return Int8Row{};
+    if (format == "\"nvfp4-pack-quantized\"" || format == "\"mixed-precision\"") return Nvfp4{};
+    fail("config.json: quantization_config.format {} cannot be loaded; {}{}", printable(format), kKnown, seen);
+  }
+  if (method == "\"modelopt\"") {
+    const std::string algorithm = text("quant_algo");
+    if (algorithm == "\"FP8\"") return Fp8Row{};
+    if (algorithm == "\"NVFP4\"" || algorithm == "\"W4A16_NVFP4\"" || algorithm == "\"MIXED_PRECISION\"")
+      return Nvfp4{};
+    fail("config.json: quantization_config.quant_algo {} cannot be loaded; {}{}", printable(algorithm), kKnown, seen);
+  }
+  fail("config.json: quantization_config.quant_method {} cannot be loaded; {}{}", printable(method), kKnown, seen);
+}
+
 }  // namespace
 
 Quantization read_quantization(const Json& config, const Checkpoint* checkpoint) {
@@ -138,32 +200,33 @@ Quantization read_quantization(const Json& config, const Checkpoint* checkpoint)
   if (settings == nullptr) settings = setting(config, "compression_config");
   if (settings == nullptr) return out;
   if (!settings->is_object()) fail("config.json: quantization_config: expected an object");
-  const std::string method = settings->value("quant_method", Json("(none)")).dump();
-  if (method != "\"fp8\"")
-    fail(
-        "config.json: quantization_config.quant_method {} cannot be loaded; weights in bf16, f16, f32 and fp8 in "
-        "blocks (quant_method \"fp8\") can: take the original checkpoint, or convert this one to one of these{}",
-        printable(method), telltale(checkpoint));
+  out.coded = read_format(*settings, telltale(checkpoint));
   if (const auto fmt = settings->find("fmt"); fmt != settings->end() && *fmt != "e4m3" && !fmt->is_null())
     fail("config.json: quantization_config.fmt: expected e4m3, found {}", printable(fmt->dump()));
-  out.fp8 = true;
-  if (const auto block = settings->find("weight_block_size"); block != settings->end() && !block->is_null())
+  if (const auto block = settings->find("weight_block_size"); block != settings->end() && !block->is_null()) {
     read_block(*block, out);
+    if (std::holds_alternative<Fp8Block>(*out.coded)) out.coded = *out.block;
+  }
   if (const auto format = settings->find("scale_fmt"); format != settings->end()) out.power_scales = *format == "ue8m0";
-  read_exempt(*settings, "modules_to_not_convert", out.exempt);
-  read_exempt(*settings, "ignored_layers", out.exempt);
+  for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"})
+    read_exempt(*settings, key, out.exempt);
   return out;
 }
 
 Format Quantization::expected(const std::string& module) const {
   const Dense plain{dtype};
-  if (!fp8) return plain;
+  if (!coded) return plain;
   const std::string name = without_text_level(module);
   const std::string last = name.substr(name.rfind('.') + 1);
   if (last == "lm_head" || last.starts_with("embed")) return plain;
   for (const std::string& entry : exempt)
     if (names_module(entry, name)) return plain;
-  return block.value_or(Fp8Block{});
+  return *coded;
+}
+
+int64_t StoredMatrix::columns() const {
+  const int64_t stored = weight->shape.empty() ? 1 : weight->shape.back();
+  return weight->dtype == DType::U8 ? 2 * stored : stored;  // two codes a byte
 }
 
 int64_t StoredMatrix::rows() const {
@@ -171,11 +234,23 @@ int64_t StoredMatrix::rows() const {
   return shape.size() < 2 ? 1 : shape[shape.size() - 2];
 }
 
-int64_t StoredMatrix::stacked_rows() const { return columns() == 0 ? 0 : weight->elements() / columns(); }
+int64_t StoredMatrix::stacked_rows() const {
+  const int64_t stored = weight->shape.empty() ? 1 : weight->shape.back();
+  return stored == 0 ? 0 : weight->elements() / stored;
+}
 
 StoredMatrix find_matrix(const Checkpoint& checkpoint, const std::string& module) {
-  if (const StoredTensor* weight = checkpoint.find(module + ".weight"))
-    return {.weight = weight, .scales = checkpoint.find(module + ".weight_scale_inv")};
+  if (const StoredTensor* weight = checkpoint.find(module + ".weight")) {
+    const StoredTensor* blocks = checkpoint.find(module + ".weight_scale_inv");
+    return {.weight = weight,
+            .scales = blocks != nullptr ? blocks : checkpoint.find(module + ".weight_scale"),
+            .multiplier = checkpoint.find(module + ".weight_scale_2")};
+  }
+  if (const StoredTensor* weight = checkpoint.find(module + ".weight_packed"))
+    return {.weight = weight,
+            .scales = checkpoint.find(module + ".weight_scale"),
+            .multiplier = checkpoint.find(module + ".weight_global_scale"),
+            .divides = true};
   if (const StoredTensor* weight = checkpoint.find(module))
     return {.weight = weight, .scales = checkpoint.find(module + "_scale_inv")};
   const auto near = checkpoint.tensors().lower_bound(module + ".");
@@ -186,8 +261,12 @@ StoredMatrix find_matrix(const Checkpoint& checkpoint, const std::string& module
 }
 
 std::vector<std::string> companions(const std::string& module) {
-  return {module + ".weight_scale_inv", module + ".activation_scale", module + ".input_scale", module + "_scale_inv",
-          module + "_activation_scale"};
+  std::vector<std::string> all;
+  for (const char* ending :
+       {".weight_scale_inv", ".weight_scale", ".weight_scale_2", ".weight_global_scale", ".activation_scale",
+        ".input_scale", ".input_global_scale", "_scale_inv", "_activation_scale"})
+    all.push_back(module + ending);
+  return all;
 }
 
 Format recognise(const StoredMatrix& matrix, const Quantization& quantization) {
@@ -197,12 +276,24 @@ Format recognise(const StoredMatrix& matrix, const Quantization& quantization) {
       fail("{}: is {}, yet {} gives it scales", printable(weight.name), weight.type, printable(matrix.scales->name));
     return Dense{weight.dtype};
   }
+  if (weight.dtype == DType::U8 && matrix.scales != nullptr && matrix.multiplier != nullptr) return nvfp4_of(matrix);
+  if (weight.dtype == DType::I8 && matrix.scales != nullptr) {
+    check_row_scales(matrix);
+    return Int8Row{};
+  }
   if (weight.dtype != DType::E4M3)
-    fail("{}: weights of type {} are not supported (BF16, F16, F32 and F8_E4M3 in blocks are)", printable(weight.name),
-         weight.type);
+    fail(
+        "{}: weights of type {} are not supported without their scales (BF16, F16, F32, and F8_E4M3, I8 and NVFP4 with "
+        "scales are)",
+        printable(weight.name), weight.type);
   if (matrix.scales == nullptr)
-    fail("{}: is {} without a scale for each block ({}_scale_inv)", printable(weight.name), weight.type,
-         printable(weight.name));
+    fail("{}: is {} without a scale for each block ({}_scale_inv) or row ({}_scale)", printable(weight.name),
+         weight.type, printable(weight.name), printable(weight.name));
+  const int64_t scales = matrix.scales->elements();
+  if (matrix.scales->name.ends_with("_scale") && (scales == 1 || scales == matrix.stacked_rows())) {
+    check_row_scales(matrix);
+    return Fp8Row{};
+  }
   check_scale_type(*matrix.scales, quantization);
   return block_of(matrix, quantization);
 }

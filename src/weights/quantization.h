@@ -16,11 +16,13 @@ namespace braid {
 
 // `quantization_config`, `dtype` or `torch_dtype` of a config.json, at the top or in its `text_config`.
 struct Quantization {
-  DType dtype = DType::BF16;  // of what is not quantised
-  bool fp8 = false;
-  std::optional<Fp8Block> block;    // weight_block_size
-  bool power_scales = false;        // scale_fmt ue8m0: scales in bytes are 2^(b - 127)
-  std::vector<std::string> exempt;  // modules_to_not_convert, ignored_layers, without a "language_model" level
+  DType dtype = DType::BF16;      // of what is not quantised
+  std::optional<Format> coded;    // of what is quantised
+  std::optional<Fp8Block> block;  // weight_block_size
+  bool power_scales = false;      // scale_fmt ue8m0: scales in bytes are 2^(b - 127)
+  // modules_to_not_convert, ignored_layers, ignore, exclude_modules, without a "language_model" level. "re:" begins a
+  // regular expression.
+  std::vector<std::string> exempt;
 
   // How a module is stored as far as the config tells. An exempt entry means the module of that name, those below it,
   // and those whose last components it spells; a "language_model" level that only one of the two has is overlooked.
@@ -35,15 +37,18 @@ Quantization read_quantization(const Json& config, const Checkpoint* checkpoint)
 // A matrix in a file: [..., rows, columns], leading dimensions stacking equal matrices (experts).
 struct StoredMatrix {
   const StoredTensor* weight = nullptr;
-  const StoredTensor* scales = nullptr;  // null: there are none
+  const StoredTensor* scales = nullptr;      // null: there are none
+  const StoredTensor* multiplier = nullptr;  // of NVFP4: a scale of the whole tensor, or of each stacked matrix
+  bool divides = false;                      // the multiplier is one to divide by
 
-  int64_t columns() const { return weight->shape.empty() ? 1 : weight->shape.back(); }
+  int64_t columns() const;
   int64_t rows() const;          // of one of the stacked matrices
   int64_t stacked_rows() const;  // of all of them
 };
 
-// "<module>.weight" with "<module>.weight_scale_inv", or "<module>" with "<module>_scale_inv". An Input error when
-// neither weight is there.
+// "<module>.weight" with "<module>.weight_scale_inv", or with "<module>.weight_scale" and "<module>.weight_scale_2"; or
+// "<module>.weight_packed" with "<module>.weight_scale" and "<module>.weight_global_scale"; or "<module>" with
+// "<module>_scale_inv". An Input error when no weight is there.
 StoredMatrix find_matrix(const Checkpoint& checkpoint, const std::string& module);
 
 // Tensors that may lie beside a matrix of this format and belong to it: scales, and static activation scales, which

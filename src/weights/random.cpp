@@ -18,7 +18,7 @@ namespace braid {
 namespace {
 
 // Streams of the generator, so that no two uses draw the same numbers.
-enum class Use : uint32_t { Codes, Scales, Vector };
+enum class Use : uint32_t { Codes, Scales, Vector, Groups };
 
 // Numbers of 16 bits by position, the same for the same seed, use and weight.
 struct Draw {
@@ -84,6 +84,41 @@ void fill(const Fp8Block&, float width, const Draw& draw, OwnedWeight& owned) {
   });
 }
 
+void fill_bytes(std::vector<std::byte>& bytes, const Draw& draw, const auto& byte) {
+  draw.each((bytes.size() + 1) / 2, [&](size_t at, uint16_t number) {
+    bytes[2 * at] = byte(number & 0xFF);
+    if (2 * at + 1 < bytes.size()) bytes[2 * at + 1] = byte(number >> 8);
+  });
+}
+
+// As above; the codes' deviation is that of even values up to the largest.
+void fill_rows(float width, float most, const Draw& draw, OwnedWeight& owned) {
+  const float scale = width / most / std::sqrt(13.0f / 12.0f);
+  Draw{draw.seed, Use::Scales, draw.weight}.each(owned.scales.size(), [&](size_t at, uint16_t number) {
+    owned.scales[at] = scale * (1 + 0.5f * centred(number));
+  });
+}
+
+void fill(const Fp8Row&, float width, const Draw& draw, OwnedWeight& owned) {
+  fill_bytes(owned.codes, draw, [](int number) {
+    return std::byte{float_to_e4m3((static_cast<float>(number) - 127.5f) / 127.5f * 448.0f)};
+  });
+  fill_rows(width, 448, draw, owned);
+}
+
+void fill(const Int8Row&, float width, const Draw& draw, OwnedWeight& owned) {
+  fill_bytes(owned.codes, draw, [](int number) { return static_cast<std::byte>(std::max(number - 128, -127)); });
+  fill_rows(width, 127, draw, owned);
+}
+
+// Codes of all values alike have a mean square of 8.56; scales of groups are 1, 1.5 or 2, whose mean square is 2.4.
+void fill(const Nvfp4&, float width, const Draw& draw, OwnedWeight& owned) {
+  fill_bytes(owned.codes, draw, [](int number) { return static_cast<std::byte>(number); });
+  fill_bytes(owned.groups, {draw.seed, Use::Groups, draw.weight},
+             [](int number) { return static_cast<std::byte>(0x38 + 4 * (number % 3)); });
+  std::ranges::fill(owned.scales, width / std::sqrt(3.0f * 8.56f * 2.4f));
+}
+
 OwnedWeight random_matrix(const PlannedMatrix& planned, uint64_t seed, size_t index) {
   const Format& format = planned.format;
   const int64_t columns = planned.columns;
@@ -92,13 +127,19 @@ OwnedWeight random_matrix(const PlannedMatrix& planned, uint64_t seed, size_t in
   for (const Piece& piece : planned.pieces) scales += scale_count(format, piece.rows, columns);
   owned.codes.resize(static_cast<size_t>(planned.count * planned.rows * row_bytes(format, columns)));
   owned.scales.resize(static_cast<size_t>(scales));
+  owned.groups.resize(static_cast<size_t>(planned.count * planned.rows * group_bytes(format, columns)));
   const Draw draw{seed, Use::Codes, index};
   std::visit([&](const auto& coding) { fill(coding, half_width(columns), draw, owned); }, format);
   owned.weight = {.format = format, .count = planned.count, .rows = planned.rows, .columns = columns};
   const std::byte* code = owned.codes.data();
   const float* scale = owned.scales.data();
+  const std::byte* group = owned.groups.data();
   for (const Piece& piece : planned.pieces) {
-    owned.weight.segments.push_back({.data = code, .scales = scales > 0 ? scale : nullptr, .rows = piece.rows});
+    owned.weight.segments.push_back({.data = code,
+                                     .scales = scales > 0 ? scale : nullptr,
+                                     .rows = piece.rows,
+                                     .groups = owned.groups.empty() ? nullptr : group});
+    group += piece.rows * group_bytes(format, columns);
     code += piece.rows * row_bytes(format, columns);
     scale += scale_count(format, piece.rows, columns);
   }

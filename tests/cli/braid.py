@@ -16,6 +16,7 @@ GOLDENS = BINARY / "goldens"
 POCKET = SOURCE / "models" / "pocket"
 SHARED = SOURCE.parent / "shared"  # larger models and cases, where they are beside the project
 FAMILIES = ["qwen3", "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_tied", "qwen3_5_moe"]
+CODINGS = ["quant_moe.fp8_row", "quant_moe.int8_w8a8", "quant_moe.nvfp4_ct", "quant_moe.nvfp4_modelopt"]
 
 
 def run(*arguments, text="", timeout=120):

@@ -47,10 +47,10 @@ class Verify(braid.Case):
 
 
 def add(family, device):
-    setattr(Verify, f"test_{family}_on_{device}", lambda self: self.check(family, device))
+    setattr(Verify, f"test_{family.replace('.', '_')}_on_{device}", lambda self: self.check(family, device))
 
 
-for one in braid.FAMILIES:
+for one in braid.FAMILIES + braid.CODINGS:
     for place in ("reference", "cpu"):
         add(one, place)
 

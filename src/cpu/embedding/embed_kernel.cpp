@@ -23,7 +23,7 @@ void row_into(const Packed& table, int64_t row, float scale, void* out, bool wid
   for (int64_t k = 0; k < table.columns; k += kLanes) {
     const int64_t n = table.columns - k;
     Vec v = decoded<coding>(codes, k, n);
-    if constexpr (coding == Coding::Fp8) {
+    if (table.scale_columns > 0) {
       alignas(64) float factor[kLanes];
       const float* scales = segment.scales + (row - segment.first) / table.block_rows * table.scale_columns;
       for (int64_t i = 0; i < kLanes; ++i) factor[i] = scales[(k + (i < n ? i : 0)) / table.block_columns];
