@@ -26,7 +26,7 @@ Sizes sizes(std::span<const StateNeed> needs) {
 }  // namespace
 
 int64_t default_cache_bytes(std::span<const StateNeed> needs) {
-  constexpr int64_t kConversations = 16, kTokens = 1024;
+  constexpr int64_t kConversations = 8, kTokens = 1024;
   const auto [page, slot] = sizes(needs);
   return std::min(memory_info().available / 4, kConversations * (slot + StatePool::pages_for(kTokens) * page));
 }
