@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
@@ -21,6 +22,7 @@ struct Options {
   std::vector<std::string> keys;
   std::string key_file, think;
   size_t body_mb = 32;
+  std::optional<int64_t> cache_mb;
   int request_seconds = 30, drain_seconds = 30;
 };
 
@@ -69,13 +71,17 @@ void add_network_options(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
-void add_load_options(CLI::App& app, server::ServeOptions& serve) {
+void add_load_options(CLI::App& app, Options& options) {
+  server::ServeOptions& serve = options.serve;
   app.add_option("--max-parallel", serve.parallel, "sequences computed at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--max-queue", serve.queue, "requests that may wait beside them; more get 429")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  app.add_option("--cache-mb", options.cache_mb,
+                 "memory for prompts that were read before; 0: none; else a share of it")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--cache-dir", serve.cache_folder, "folder where the prefix cache survives a restart");
   app.add_flag("--deterministic", serve.deterministic, "the same tokens whatever else runs");
   app.add_option("--memory-share", serve.memory_share, "share of the free memory for the state of sequences")
@@ -112,6 +118,7 @@ void run(Options& options, bool quiet) {
     serve.keys.push_back({fmt::format("key{}", serve.keys.size() + 1), key});
   }
   if (!options.think.empty()) serve.think = options.think == "on";
+  if (options.cache_mb) serve.cache_bytes = std::min(*options.cache_mb, int64_t{1} << 30) << 20;
   serve.http.limits.body_bytes = options.body_mb << 20;
   serve.http.limits.request = std::chrono::seconds(options.request_seconds);
   serve.drain = std::chrono::seconds(options.drain_seconds);
@@ -127,7 +134,7 @@ void add_serve(CLI::App& app) {
   add_model_options(*command, options->serve.open, "longest context of a sequence");
   add_loading_options(*command, options->serve.open);
   add_network_options(*command, *options);
-  add_load_options(*command, options->serve);
+  add_load_options(*command, *options);
   add_answer_options(*command, *options);
   // A server says what it does unless it is told how much to say.
   command->callback([options, command] { run(*options, command->get_parent()->count("--log") == 0); });

@@ -93,7 +93,7 @@ void EngineLoop::run() {
       if (!busy) changed_.wait(lock, [this] { return ending_ || !commands_.empty(); });
       commands = std::move(commands_);
       commands_.clear();
-      if (ending_ && commands.empty() && !busy) return;
+      if (ending_ && commands.empty() && !busy) break;
     }
     for (Command& command : commands) std::visit([this](auto& known) { obey(std::move(known)); }, command);
     try {
@@ -103,6 +103,7 @@ void EngineLoop::run() {
     }
     publish();
   }
+  engine_.drain();
 }
 
 void EngineLoop::obey(Submission submission) {

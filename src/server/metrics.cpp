@@ -93,6 +93,14 @@ std::string Metrics::text(const EngineLoop::Load& load) const {
   append_gauge(out, "braid_state_slots_free", "Slots of recurrent state that nobody holds.", load.free_slots);
   append_head(out, "braid_preemptions_total", "Sequences that had to give their state back.", "counter");
   fmt::format_to(std::back_inserter(out), "braid_preemptions_total {}\n", load.engine.counts.preemptions);
+  const PrefixCache::Stats& cache = load.engine.cache;
+  append_gauge(out, "braid_cache_bytes", "Memory that the prefix cache holds.", cache.bytes);
+  append_gauge(out, "braid_cache_budget_bytes", "Memory that the prefix cache may hold.", cache.budget);
+  append_gauge(out, "braid_cache_states", "States that the prefix cache holds.", cache.marks);
+  append_head(out, "braid_cache_reuse_total", "Requests that began, by why not more came from the cache.", "counter");
+  for (size_t i = 0; i < load.engine.counts.limits.size(); ++i)
+    fmt::format_to(std::back_inserter(out), "braid_cache_reuse_total{{limit=\"{}\"}} {}\n",
+                   name_of(static_cast<CacheLimit>(i)), load.engine.counts.limits[i]);
   return out;
 }
 

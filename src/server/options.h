@@ -31,15 +31,16 @@ struct ServeOptions {
   std::vector<NamedKey> keys;      // none: everyone may ask
   std::string cors_origin;         // the origins that browsers may ask from, "*" or one; empty: none
   SamplingDefaults sampling;
-  std::string reasoning = "auto";  // auto, none or think: how thoughts are marked
-  std::string tool_form = "auto";  // auto, none, json or xml: how calls are written
-  std::optional<bool> think;       // where requests do not say
-  double memory_share = 0.5;       // of the memory that is free, for the state of sequences
-  int32_t parallel = 32;           // sequences that run at once
-  int32_t queue = 256;             // more that wait
-  bool deterministic = false;      // the same tokens whatever else runs
-  std::string cache_folder;        // where the prefix cache survives a restart; empty: nowhere
-  std::chrono::seconds drain{30};  // for running answers when the server is told to go
+  std::string reasoning = "auto";      // auto, none or think: how thoughts are marked
+  std::string tool_form = "auto";      // auto, none, json or xml: how calls are written
+  std::optional<bool> think;           // where requests do not say
+  double memory_share = 0.5;           // of the memory that is free, for the state of sequences
+  int32_t parallel = 32;               // sequences that run at once
+  int32_t queue = 256;                 // more that wait
+  bool deterministic = false;          // the same tokens whatever else runs
+  std::string cache_folder;            // where the prefix cache survives a restart; empty: nowhere
+  std::optional<int64_t> cache_bytes;  // of the prefix cache; absent: the engine's choice; 0: no cache
+  std::chrono::seconds drain{30};      // for running answers when the server is told to go
 };
 
 }  // namespace braid::server

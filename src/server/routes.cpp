@@ -16,8 +16,9 @@ void log_call(const CallRecord& record) {
   if (usage.prompt > 0) {
     const double span = record.last_token - record.first_token;
     const double rate = span > 0 ? static_cast<double>(usage.completion - 1) / span : 0;
-    figures = fmt::format(" cached={} prefill={} decode={} first_token_ms={:.1f} tokens_per_s={:.1f}", usage.cached,
-                          usage.prompt - usage.cached, usage.completion, record.first_token * 1000, rate);
+    figures = fmt::format(" cached={} reuse_limit={} prefill={} decode={} first_token_ms={:.1f} tokens_per_s={:.1f}",
+                          usage.cached, name_of(usage.limit), usage.prompt - usage.cached, usage.completion,
+                          record.first_token * 1000, rate);
   }
   log::info("request id={} method={} path={} status={} key={} seconds={:.3f}{}", record.id, record.method,
             record.path.empty() ? "-" : record.path, record.status, record.key.empty() ? "-" : record.key,

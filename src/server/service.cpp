@@ -41,6 +41,7 @@ EngineOptions engine_options(const ServeOptions& options, const OpenModel& model
           .state = state,
           .allowed = allowed_tokens(model),
           .end_tokens = model.generation.end_tokens,
+          .cache_bytes = options.cache_bytes,
           .deterministic = options.deterministic,
           .cache_folder = options.cache_folder,
           .identity = identity_of(model.folder)};

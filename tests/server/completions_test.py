@@ -47,7 +47,6 @@ class Completions(server.Case):
             self.assertEqual(mine[-1]["finish_reason"], choice["finish_reason"])
         self.assertEqual(got[-1]["usage"]["completion_tokens"], whole["usage"]["completion_tokens"])
 
-    @unittest.skip("the engine does not give scores of prompts yet")
     def test_echo_and_scores(self):
         got = self.ask(body(PROMPT, echo=True, logprobs=2, max_tokens=5))["choices"][0]
         self.assertTrue(got["text"].startswith(PROMPT + "river"))

@@ -30,7 +30,7 @@ def read_answer(reader):
 
 
 class Http(server.Case):
-    options = ["--max-body-mb", 1, "--request-timeout", 1]
+    options = ["--max-body-mb", 1, "--request-timeout", 1, "--cache-mb", 0]
 
     def raw(self, data, shut=False):
         """All that the server sends back to these bytes until it closes."""

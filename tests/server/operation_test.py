@@ -66,7 +66,7 @@ class Operation(server.Case):
     def test_the_line_of_an_answer(self):
         self.server.post(PATH, chat("Who are you?"), headers={"X-Request-Id": "line-1"})
         line = self.server.wait_for("request id=line-1 .*").group(0)
-        self.assertRegex(line, r"method=POST path=/v1/chat/completions status=200 key=- seconds=\d+\.\d+ cached=\d+ "
+        self.assertRegex(line, r"method=POST path=/v1/chat/completions status=200 key=- seconds=\d+\.\d+ cached=\d+ reuse_limit=\w+ "
                                r"prefill=\d+ decode=6 first_token_ms=\d+\.\d+ tokens_per_s=\d+")
 
     def test_web_pages_of_others(self):

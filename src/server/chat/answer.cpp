@@ -28,6 +28,7 @@ void add_usage(TokenUsage& total, const TokenUsage& choice) {
   total.cached += choice.cached;
   total.completion += choice.completion;
   total.reasoning += choice.reasoning;
+  if (choice.prompt > 0) total.limit = choice.limit;
 }
 
 TokenUsage total_usage(const std::vector<CollectedAnswer>& answers) {

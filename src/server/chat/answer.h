@@ -48,6 +48,7 @@ struct PromptScores {
 struct TokenUsage {
   int64_t prompt = 0, cached = 0;  // cached: of the prompt, not computed again
   int64_t completion = 0, reasoning = 0;
+  CacheLimit limit = CacheLimit::None;  // why not more was cached
 };
 
 enum class AnswerEnd : uint8_t { Stop, Length, ToolCalls, Cancelled, Error };

@@ -14,7 +14,10 @@ AnswerReader::AnswerReader(Options options) : options_(std::move(options)), stop
 }
 
 Verdict AnswerReader::take(const Event& event, std::vector<ChoicePiece>& out) {
-  if (event.usage && options_.prompt_tokens > 0) usage_.cached = event.usage->cached;
+  if (event.usage && options_.prompt_tokens > 0) {
+    usage_.cached = event.usage->cached;
+    usage_.limit = event.usage->limit;
+  }
   if (!event.prompt_logprobs.empty()) out.push_back({options_.choice, PromptScores{event.prompt_logprobs}});
   if (event.token >= 0) {
     ++usage_.completion;
