@@ -50,6 +50,9 @@ TEST(Linear, ExactOnesAreHeldToUnroundedOperands) {
         op.exact = true;
         return op;
       });
+  for (const Format& format : all_formats())
+    for (const int64_t tokens : {9, 12, 17, 23})
+      hold([&](Case& c) -> Op { return one(c, format, DType::F32, {tokens, 130, 1024}); });
   for (const int64_t tokens : {2, 9, 256, 257, 300})
     hold([&](Case& c) -> Op {
       Linear op{.x = c.numbers({tokens, 320}), .exact = true};

@@ -19,7 +19,8 @@ int columns_of(const Codes& codes, int64_t tokens) {
 }
 // Bytes of the rows of x that a block holds for Rows.
 int64_t row_bytes(const Codes& codes, int64_t tokens) {
-  const int64_t columns = tokens * pieces_of(codes), width = columns <= 8 ? columns : (columns + 7) / 8 * 8;
+  // The tensor cores read all columns of their form, 8 of them behind each other; only the first 8 may be fewer.
+  const int64_t columns = tokens * pieces_of(codes), width = columns <= 8 ? columns : columns_of(codes, tokens);
   return width * 128 * (codes.columns / stage_columns(codes));
 }
 
