@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "engine/tiny_model_test.h"
+#include "ops/wrappers/passing.h"
 #include "reference/executor.h"
 
 namespace braid {
@@ -343,26 +344,15 @@ TEST_F(EngineTest, ErrorsOfCallbacksEndTheirRequestAlone) {
 }
 
 // Passes everything on to the reference until it is told to fail.
-class FailingExecutor : public Executor {
+class FailingExecutor : public PassingExecutor {
  public:
-  explicit FailingExecutor(Executor& real) : real_(real) {}
-  std::string_view name() const override { return "failing"; }
-  DType activation_type() const override { return real_.activation_type(); }
-  DType cache_type() const override { return real_.cache_type(); }
+  using PassingExecutor::PassingExecutor;
   void submit(const Op& op) override {
     if (std::holds_alternative<Linear>(op) && countdown > 0 && --countdown == 0)
       fail(ErrorKind::Internal, "linear: device lost");
-    real_.submit(op);
+    PassingExecutor::submit(op);
   }
-  void wait() override { real_.wait(); }
-  Memory allocate(size_t bytes) override { return real_.allocate(bytes); }
-  void upload(Tensor to, std::span<const std::byte> from) override { real_.upload(to, from); }
-  void download(std::span<std::byte> to, Tensor from) override { real_.download(to, from); }
-  Weight pack(Weight plain) override { return real_.pack(std::move(plain)); }
   int countdown = 0;
-
- private:
-  Executor& real_;
 };
 
 TEST_F(EngineTest, AStepThatFailsEndsItsRequestsAndNoMore) {

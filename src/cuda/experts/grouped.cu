@@ -8,12 +8,12 @@
 
 #include <algorithm>
 
+#include "cuda/common/arrival.h"
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
 #include "cuda/common/tensor_map.h"
+#include "cuda/common/warp_group.h"
 #include "cuda/linear/shared_products_many.h"
-#include "cuda/recurrent/arrival.h"
-#include "cuda/recurrent/warp_group.h"
 
 namespace braid::cuda {
 namespace {

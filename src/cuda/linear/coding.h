@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "cuda/common/reduce.h"
 #include "cuda/common/view.h"
@@ -16,14 +17,22 @@ constexpr float kRestScale = 1.0f / 16;
 
 // Two codes from two floats, `low` in the lower byte; NaN stays NaN.
 __device__ inline uint32_t e4m3_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 890
   uint16_t codes;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(codes) : "f"(low), "f"(high));
   return codes;
+#else
+  return __nv_cvt_float2_to_fp8x2({low, high}, __NV_SATFINITE, __NV_E4M3);
+#endif
 }
 __device__ inline float2 e4m3_values(uint32_t pair) {
+#if __CUDA_ARCH__ >= 890
   uint32_t halves;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<uint16_t>(pair)));
   return __half22float2(*reinterpret_cast<const __half2*>(&halves));
+#else
+  return __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(pair), __NV_E4M3)));
+#endif
 }
 
 // Sixteen numbers from element `at` on; their address is a multiple of 16 bytes.

@@ -51,8 +51,8 @@ ProductKernel kernel_for(Context& context, const Product& p) {
                          .simple = p.groups == nullptr && p.list == nullptr && p.divide == 1 && !p.gated};
   extents.streams = p.groups == nullptr && extents.aligned && p.slots <= kFewTokens &&
                     streams(context, p.codes, p.gated) && stream_holds(p.codes, p.slots);
-  extents.library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinFewTokens &&
-                    p.codes.rows % 8 == 0 && context.matrices() != nullptr;
+  extents.matrix_library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinFewTokens &&
+                           p.codes.rows % 8 == 0 && context.matrices() != nullptr;
   return choose_product(extents);
 }
 

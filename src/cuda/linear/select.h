@@ -15,7 +15,7 @@ struct ProductExtents {
   bool gated = false;                         // the weight holds the rows of two matrices
   bool simple = false;                        // neither gated nor by groups
   bool streams = false;                       // the weight and x suit the streaming kernel
-  bool library = false;                       // the matrix library is there
+  bool matrix_library = false;                // the matrix library is there
 };
 
 enum class ProductKernel { Plain, Exact, Stream, Thin, Coded, Wide };
@@ -43,7 +43,7 @@ inline ProductKernel choose_product(const ProductExtents& e) {
   if (!usable_x || (!e.bf16 && !e.fp8) || e.columns % 128 != 0) return ProductKernel::Plain;
   if (e.fp8 && e.block_columns != 128) return ProductKernel::Plain;
   if (e.streams && e.tokens <= kFewTokens && !e.exact) return ProductKernel::Stream;
-  if (!e.library || e.tokens <= kThinFewTokens) return ProductKernel::Thin;
+  if (!e.matrix_library || e.tokens <= kThinFewTokens) return ProductKernel::Thin;
   if (e.bf16) return ProductKernel::Wide;
   if (e.exact) return ProductKernel::Thin;  // which does not round decoded weights
   const bool whole_blocks = e.block_rows == 128 && (!e.gated || e.rows % 256 == 0);

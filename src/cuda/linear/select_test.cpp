@@ -15,7 +15,7 @@ ProductExtents usual(int64_t tokens) {
           .block_columns = 128,
           .x_bf16 = true,
           .aligned = true,
-          .library = true};
+          .matrix_library = true};
 }
 
 TEST(ChooseProduct, ThinUntilTheLibraryPays) {
@@ -24,7 +24,7 @@ TEST(ChooseProduct, ThinUntilTheLibraryPays) {
     few.fp8 = many.fp8 = fp8, few.bf16 = many.bf16 = !fp8;
     EXPECT_EQ(choose_product(few), ProductKernel::Thin);
     EXPECT_EQ(choose_product(many), fp8 ? ProductKernel::Coded : ProductKernel::Wide);
-    many.library = false;
+    many.matrix_library = false;
     EXPECT_EQ(choose_product(many), ProductKernel::Thin);
   }
 }

@@ -6,14 +6,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/common/arrival.h"
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
 #include "cuda/common/tensor_map.h"
+#include "cuda/common/warp_group.h"
 #include "cuda/linear/coding.h"
 #include "cuda/linear/shared_products_few.h"
 #include "cuda/linear/stream.h"
-#include "cuda/recurrent/arrival.h"
-#include "cuda/recurrent/warp_group.h"
 
 namespace braid::cuda {
 

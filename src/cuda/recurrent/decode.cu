@@ -3,7 +3,7 @@
 // shared memory meanwhile, is read once for both of its products, o = e^lg S^T q + (k . q) u, and goes back by a bulk
 // copy. Bounded by the state's traffic; three blocks a multiprocessor keep it busy.
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/recurrent/arrival.h"
+#include "cuda/common/arrival.h"
 #include "cuda/recurrent/chunks.h"
 
 namespace braid::cuda {

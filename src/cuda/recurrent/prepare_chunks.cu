@@ -2,9 +2,9 @@
 // of keys, gates, and for each value head the inverse of its triangular system (docs/delta_rule.md). Bounded by the
 // instructions of the convolution's activation.
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/recurrent/arrival.h"
+#include "cuda/common/arrival.h"
+#include "cuda/common/warp_group.h"
 #include "cuda/recurrent/chunks.h"
-#include "cuda/recurrent/warp_group.h"
 
 namespace braid::cuda {
 namespace {

@@ -4,9 +4,9 @@
 // read of the state; the two blocks of a head exchange sums of squares. Bounded by those four, which are late with the
 // tiles, then by the latency of a chunk's three products in a row.
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/recurrent/arrival.h"
+#include "cuda/common/arrival.h"
+#include "cuda/common/warp_group.h"
 #include "cuda/recurrent/chunks.h"
-#include "cuda/recurrent/warp_group.h"
 
 namespace braid::cuda {
 namespace {

@@ -5,22 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "ops/executor.h"
+#include "ops/wrappers/passing.h"
 
 namespace braid {
 
-class RecordingExecutor : public Executor {
+class RecordingExecutor : public PassingExecutor {
  public:
   // `inner` must outlive this.
-  explicit RecordingExecutor(Executor& inner) : inner_(inner) {}
-  std::string_view name() const override { return inner_.name(); }
-  DType activation_type() const override { return inner_.activation_type(); }
-  DType cache_type() const override { return inner_.cache_type(); }
+  explicit RecordingExecutor(Executor& inner) : PassingExecutor(inner) {}
   void submit(const Op& op) override {
     if (kept_ != nullptr) kept_->ops.push_back(op);
     inner_.submit(op);
   }
-  void wait() override { inner_.wait(); }
   std::unique_ptr<Recording> record(const std::function<void()>& submit_all) override {
     auto ops = std::make_unique<Ops>();
     kept_ = ops.get();
@@ -35,12 +31,6 @@ class RecordingExecutor : public Executor {
     ++replayed_;
     return true;
   }
-  Limits measure_limits(size_t footprint) override { return inner_.measure_limits(footprint); }
-  Memory allocate(size_t bytes) override { return inner_.allocate(bytes); }
-  void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
-  void download(std::span<std::byte> to, Tensor from) override { inner_.download(to, from); }
-  Weight pack(Weight plain) override { return inner_.pack(std::move(plain)); }
-  bool pack_copies() const override { return inner_.pack_copies(); }
 
   int64_t recorded() const { return recorded_; }
   int64_t replayed() const { return replayed_; }
@@ -51,7 +41,6 @@ class RecordingExecutor : public Executor {
   struct Ops final : Recording {
     std::vector<Op> ops;
   };
-  Executor& inner_;
   Ops* kept_ = nullptr;
   bool stale_ = false;
   int64_t recorded_ = 0, replayed_ = 0;
