@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/memory_info.h"
 #include "model/registry.h"
 #include "weights/model_folder.h"
 
@@ -61,9 +60,9 @@ Json adapted(Json config, const RandomWeights& random) {
 double gigabytes(auto bytes) { return static_cast<double>(bytes) / 1e9; }
 
 // The context to serve: what was asked for if it fits, else what fits.
-int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64_t weight_bytes) {
+int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64_t weight_bytes, int64_t available) {
   const StateBytes state = state_bytes(spec);
-  const int64_t available = memory_info().available, sequences = options.sequences;
+  const int64_t sequences = options.sequences;
   const int64_t fixed = weight_bytes + sequences * state.per_sequence;
   const int64_t wanted = options.context > 0 ? options.context : spec.context;
   const double needed =
@@ -139,7 +138,7 @@ OpenModel open_model(const OpenOptions& options) {
   if (is_there(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
   model.generation = read_generation(model.folder, planned.config);
-  model.context = fitting_context(options, planned.spec, planned.plan.bytes());
+  model.context = fitting_context(options, planned.spec, planned.plan.bytes(), model.executor->available_memory());
   model.weights = options.random ? random_weights(planned.plan, *model.executor, options.random->seed)
                                  : load_weights(planned.plan, planned.checkpoint, *model.executor);
   model.spec = std::move(planned.spec);

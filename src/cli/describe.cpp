@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "api/model.h"
-#include "base/memory_info.h"
 #include "cli/command.h"
 #include "cli/options.h"
 
@@ -48,12 +47,13 @@ void print_weights(const WeightPlan& plan) {
 }
 
 void describe_model(const Options& options) {
-  const DType cache = options.open.device.kv_dtype == "f32" ? DType::F32 : DType::BF16;
+  const std::unique_ptr<Executor> executor = make_executor(options.open.device);
+  const DType cache = executor->cache_type();
   const PlannedModel planned = plan_model(options.open, cache);
   const StateBytes state = state_bytes(planned.spec);
   const auto formats = totals(planned.plan);
   const int64_t context = options.open.context > 0 ? options.open.context : planned.spec.context;
-  const int64_t memory = memory_info().available, weights = planned.plan.bytes();
+  const int64_t memory = executor->available_memory(), weights = planned.plan.bytes();
   const int64_t room = memory - weights - state.per_sequence;
   const int64_t fits = room <= 0 ? 0 : state.per_token == 0 ? context : std::min(context, room / state.per_token);
   int64_t parameters = 0;

@@ -97,6 +97,13 @@ class CudaExecutor final : public Executor {
     return {data, length, [](std::byte* at, size_t) { cudaFree(at); }};
   }
 
+  int64_t available_memory() const override {
+    if (options_.host_memory) return Executor::available_memory();
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return static_cast<int64_t>(free);
+  }
+
   void upload(Tensor to, std::span<const std::byte> from) override {
     CHECK(to.contiguous() && to.bytes() == std::ssize(from), "{} from {} bytes", to.describe(), from.size());
     staging_.put(to.data, from);

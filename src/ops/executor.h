@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "base/memory_info.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 #include "tensor/weight.h"
@@ -73,6 +75,8 @@ class Executor {
   // Zeroed memory, aligned to at least 256 bytes, whose pages are touched when first used where the system allows that.
   // A Resource error when there is not enough.
   virtual Memory allocate(size_t bytes) = 0;
+  // Bytes that `allocate` could still give: of the device's memory, where it has its own.
+  virtual int64_t available_memory() const { return memory_info().available; }
   // Copy between host memory and a contiguous tensor of this executor's memory, after everything submitted so far.
   virtual void upload(Tensor to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Tensor from) = 0;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/memory_info.h"
 #include "engine/memory_plan.h"
 #include "server/api_error.h"
 
@@ -29,7 +28,7 @@ std::string identity_of(const std::filesystem::path& folder) {
 }
 
 EngineOptions engine_options(const ServeOptions& options, const OpenModel& model) {
-  const auto free = static_cast<double>(memory_info().available);
+  const auto free = static_cast<double>(model.executor->available_memory());
   MemoryRequest memory{.context = model.context, .sequences = options.parallel};
   const int64_t whole = state_bytes(model.spec.needs, plan_state(model.spec.needs, memory));
   const auto share = static_cast<int64_t>(free * options.memory_share);
