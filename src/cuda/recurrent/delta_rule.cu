@@ -1,9 +1,7 @@
 // The gated delta rule: which kernels run, and those that go row by row. On Hopper heads of 128 have the kernels of
 // chunks.h. Otherwise a first kernel makes heads (convolution, unit length) and gates, a second moves the convolution's
-// context on, a third walks the rows of each sequence and value head. For heads of 128 and single rows the state lies
-// in the registers of 512 threads, 4 columns of 8 rows each, is read and written once, and both of its products (with
-// k, with q) take one pass: o = e^lg S^T q + (k . q) u; bounded by the state's traffic. Long rows: see long_kernel_128,
-// bounded by the latency of one row. Other sizes: a thread a column, the state in global memory.
+// context on, a third walks the rows of each sequence and value head: heads of 128 with the state in registers
+// (long_kernel_128, bounded by the latency of one row), other sizes a thread a column, the state in global memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -74,79 +72,10 @@ __global__ void context_kernel(DeltaView d, int fewest) {
   }
 }
 
-__global__ void __launch_bounds__(512, 2) rows_kernel_128(DeltaView d) {
-  constexpr int kSize = 128, kParts = 16, kOwn = kSize / kParts;
-  __shared__ float4 parts[kParts][2][32];
-  __shared__ float4 sums[2][32];
-  __shared__ float key_query;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = static_cast<int>(blockIdx.x);
-  const int32_t sequence = static_cast<int32_t>(blockIdx.y);
-  const int group = head / (d.value_heads / d.key_heads);
-  float* state = state_of(d, sequence, head);
-  float4 s[kOwn];
-#pragma unroll
-  for (int i = 0; i < kOwn; ++i)
-    s[i] = __ldcs(reinterpret_cast<const float4*>(state + (warp * kOwn + i) * kSize) + lane);
-  for (int64_t row = d.rows.starts[sequence]; row < d.rows.starts[sequence + 1]; ++row) {
-    const float* heads = d.heads + row * d.channels;
-    const float *q = heads + group * kSize, *k = q + d.key_heads * kSize;
-    const float4 v = reinterpret_cast<const float4*>(heads + 2 * d.key_heads * kSize + head * kSize)[lane];
-    const float2 gate = d.gates[row * d.value_heads + head];
-    const float decay = expf(gate.x);
-    float own_k[kOwn];
-    float4 p{}, o{};
-#pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
-      own_k[i] = k[warp * kOwn + i];
-      const float own_q = q[warp * kOwn + i];
-      p.x += own_k[i] * s[i].x, p.y += own_k[i] * s[i].y, p.z += own_k[i] * s[i].z, p.w += own_k[i] * s[i].w;
-      o.x += own_q * s[i].x, o.y += own_q * s[i].y, o.z += own_q * s[i].z, o.w += own_q * s[i].w;
-    }
-    parts[warp][0][lane] = p, parts[warp][1][lane] = o;
-    __syncthreads();
-    if (threadIdx.x < 2 * kSize) {
-      const int which = threadIdx.x / kSize, column = threadIdx.x % kSize;
-      float sum = 0;
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) sum += reinterpret_cast<const float*>(parts[part][which])[column];
-      reinterpret_cast<float*>(sums[which])[column] = sum;
-    } else if (warp == 8) {
-      float product = 0;
-      for (int i = lane; i < kSize; i += 32) product += q[i] * k[i];
-      product = sum_of_warp(product);
-      if (lane == 0) key_query = product;
-    }
-    __syncthreads();
-    const float4 old = sums[0][lane];
-    const float4 u{gate.y * (v.x - decay * old.x), gate.y * (v.y - decay * old.y), gate.y * (v.z - decay * old.z),
-                   gate.y * (v.w - decay * old.w)};
-#pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
-      s[i].x = decay * s[i].x + own_k[i] * u.x, s[i].y = decay * s[i].y + own_k[i] * u.y;
-      s[i].z = decay * s[i].z + own_k[i] * u.z, s[i].w = decay * s[i].w + own_k[i] * u.w;
-    }
-    if (warp == 0) {
-      const float4 read = sums[1][lane];
-      const float values[4] = {decay * read.x + key_query * u.x, decay * read.y + key_query * u.y,
-                               decay * read.z + key_query * u.z, decay * read.w + key_query * u.w};
-      float squares = 0;
-#pragma unroll
-      for (float value : values) squares += value * value;
-      const float factor = 1.0f / sqrtf(sum_of_warp(squares) / kSize + d.epsilon);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        put(d.out, row * d.out.stride[0] + head * kSize + lane * 4 + i,
-            finished(d, values[i], factor, row, head, lane * 4 + i));
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kOwn; ++i) __stcs(reinterpret_cast<float4*>(state + (warp * kOwn + i) * kSize) + lane, s[i]);
-}
-
-// Many rows of a sequence, heads of 128. Eight lanes share a column of the state, 16 rows of it each; a warp has four
-// columns, a block 16. Rows come to shared memory 16 at a time, the next ones while these are walked; within them no
-// warp waits for another. What is read of S is left in place of v, for `finish_kernel`. Bounded by the latency of a
-// row.
+// The rows of a sequence, heads of 128: the same numbers wherever a prompt is cut. Eight lanes share a column of the
+// state, 16 rows of it each; a warp has four columns, a block 16. Rows come to shared memory 16 at a time, the next
+// ones while these are walked; within them no warp waits for another. What is read of S is left in place of v, for
+// `finish_kernel`. Bounded by the latency of a row.
 constexpr int kLong = 128, kShareRows = 16, kStaged = 16, kColumns = 16;
 
 struct Staged {
@@ -368,8 +297,7 @@ void launch(Context& context, const DeltaRule& op) {
   CHECK(op.conv.contiguous() && op.conv.width() >= 1);
   if (op.rows.tokens == 0) return;
   DeltaView d = delta_view(op);
-  if (on_tensor_cores(op) && (op.rows.longest == 1 || context.fast()))
-    return launch_on_tensor_cores(context, d, op.rows.longest);
+  if (on_tensor_cores(op) && context.fast()) return launch_on_tensor_cores(context, d, op.rows.longest);
   d.heads = context.take<float>(int64_t{d.rows.tokens} * d.channels);
   d.gates = context.take<float2>(int64_t{d.rows.tokens} * d.value_heads);
   const auto units = static_cast<unsigned>(2 * d.key_heads + d.value_heads + (d.value_heads + 31) / 32);
@@ -378,11 +306,7 @@ void launch(Context& context, const DeltaRule& op) {
   prepare_kernel<<<dim3(tokens, (units + kWarps - 1) / kWarps), kWarps * 32, 0, context.stream()>>>(d);
   launch_context(context, d, 1);
   if (d.keys == 128 && d.values == 128) {
-    if (op.rows.longest == 1) {
-      rows_kernel_128<<<grid, 512, 0, context.stream()>>>(d);
-      return;
-    }
-    context.say_once("cuda: the delta rule walks prompts row by row");
+    if (op.rows.longest > 1) context.say_once("cuda: the delta rule walks prompts row by row");
     long_kernel_128<<<dim3(grid.x * (kLong / kColumns), grid.y), kColumns * 8, 0, context.stream()>>>(d);
     finish_kernel<<<dim3(tokens, (grid.x + 3) / 4), 128, 0, context.stream()>>>(d);
     return;
