@@ -37,17 +37,7 @@ std::pair<int32_t, float> parse_bias(const std::string& text, int64_t vocabulary
 
 // The model's defaults, with what the command line says on top.
 Sampling merged(const OpenModel& model, const SamplingOptions& options) {
-  Sampling out = model.generation.sampling;
-  const auto set = [](auto& field, const auto& value) {
-    if (value) field = *value;
-  };
-  set(out.temperature, options.temperature);
-  set(out.top_k, options.top_k);
-  set(out.top_p, options.top_p);
-  set(out.min_p, options.min_p);
-  set(out.penalties.repetition, options.repetition);
-  set(out.penalties.frequency, options.frequency);
-  set(out.penalties.presence, options.presence);
+  Sampling out = with_overrides(model.generation.sampling, options.overrides);
   for (const std::string& bias : options.logit_bias) out.logit_bias.push_back(parse_bias(bias, model.spec.vocabulary));
   out.seed = options.seed;
   return out;

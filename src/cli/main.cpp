@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
       "braid - run language models on CPU and NVIDIA GPUs\n\n"
       "MODEL is a folder with config.json and safetensors files, or an id in the Hugging Face cache.\n"
       "braid COMMAND --help: all options, with defaults");
+  app.get_formatter()->column_width(40);
   app.set_version_flag("--version", [] {
     return fmt::format("braid {} ({})\n{}", braid::version(), braid::commit(), braid::describe_devices());
   });

@@ -63,20 +63,32 @@ void add_loading_options(CLI::App& app, OpenOptions& options) {
   app.add_flag("--mlock", options.lock, "keep the weights in memory");
 }
 
+void add_sampling_overrides(CLI::App& app, SamplingOverrides& overrides, const std::string& group) {
+  app.add_option("--temperature", overrides.temperature, "0: always the most likely token")
+      ->check(within(kFromZero))
+      ->group(group);
+  app.add_option("--top-k", overrides.top_k, "draw from the k most likely tokens; 0: all")
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
+      ->group(group);
+  app.add_option("--top-p", overrides.top_p, "draw from the fewest tokens with this share of probability")
+      ->check(within(kShare))
+      ->group(group);
+  app.add_option("--min-p", overrides.min_p, "drop tokens below this share of the most likely one's probability")
+      ->check(within(kShare))
+      ->group(group);
+  app.add_option("--repetition-penalty", overrides.repetition, "divide the logits of tokens seen before; 1: off")
+      ->check(within(kAboveZero))
+      ->group(group);
+  app.add_option("--frequency-penalty", overrides.frequency, "subtract per occurrence in the answer; 0: off")
+      ->check(within(kFinite))
+      ->group(group);
+  app.add_option("--presence-penalty", overrides.presence, "subtract once for what occurred in the answer; 0: off")
+      ->check(within(kFinite))
+      ->group(group);
+}
+
 void add_sampling_options(CLI::App& app, SamplingOptions& options) {
-  app.add_option("--temperature", options.temperature, "0: always the most likely token")->check(within(kFromZero));
-  app.add_option("--top-k", options.top_k, "draw from the k most likely tokens; 0: all")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()));
-  app.add_option("--top-p", options.top_p, "draw from the fewest tokens with this share of probability")
-      ->check(within(kShare));
-  app.add_option("--min-p", options.min_p, "drop tokens below this share of the most likely one's probability")
-      ->check(within(kShare));
-  app.add_option("--repetition-penalty", options.repetition, "divide the logits of tokens seen before; 1: off")
-      ->check(within(kAboveZero));
-  app.add_option("--frequency-penalty", options.frequency, "subtract per occurrence in the answer; 0: off")
-      ->check(within(kFinite));
-  app.add_option("--presence-penalty", options.presence, "subtract once for what occurred in the answer; 0: off")
-      ->check(within(kFinite));
+  add_sampling_overrides(app, options.overrides, "Options");
   app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, a number or -inf; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--seed", options.seed, "makes draws repeatable")->check(CLI::NonNegativeNumber);

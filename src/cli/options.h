@@ -18,10 +18,12 @@ void add_model_options(CLI::App& app, OpenOptions& options, const std::string& c
 // --no-mmap and --mlock, for commands that load weights.
 void add_loading_options(CLI::App& app, OpenOptions& options);
 
-// --temperature, --top-k, --top-p, --min-p, penalties, --logit-bias, --seed, --max-tokens, --stop.
+// --temperature, --top-k, --top-p, --min-p and penalties. `group`: the heading they stand under in --help.
+void add_sampling_overrides(CLI::App& app, SamplingOverrides& overrides, const std::string& group);
+
+// The same, and --logit-bias, --seed, --max-tokens, --stop.
 struct SamplingOptions {
-  std::optional<float> temperature, top_p, min_p, repetition, frequency, presence;
-  std::optional<int32_t> top_k;
+  SamplingOverrides overrides;
   std::optional<uint64_t> seed;
   std::vector<std::string> logit_bias;  // "ID=BIAS"
   std::vector<std::string> stop;

@@ -90,7 +90,6 @@ void add_load_options(CLI::App& app, Options& options) {
 }
 
 void add_answer_options(CLI::App& app, Options& options) {
-  server::SamplingDefaults& defaults = options.serve.sampling;
   app.add_option("--chat-template", options.serve.open.chat_template,
                  "file with a Jinja chat template to use instead of the model's");
   app.add_option("--think", options.think, "on or off, where the request does not say")
@@ -101,14 +100,11 @@ void add_answer_options(CLI::App& app, Options& options) {
   app.add_option("--tool-calls", options.serve.tool_form, "how calls are written: auto, none, json or xml")
       ->check(CLI::IsMember({"auto", "none", "json", "xml"}))
       ->capture_default_str();
-  app.add_option("--temperature", defaults.temperature, "where the request does not say; 0: the most likely token");
-  app.add_option("--top-k", defaults.top_k, "where the request does not say, as the next six");
-  app.add_option("--top-p", defaults.top_p, "share of probability that tokens are drawn from");
-  app.add_option("--min-p", defaults.min_p, "least share of the most likely one's probability");
-  app.add_option("--repetition-penalty", defaults.repetition, "divide the logits of tokens seen before");
-  app.add_option("--frequency-penalty", defaults.frequency, "subtract per occurrence in the answer");
-  app.add_option("--presence-penalty", defaults.presence, "subtract once for what occurred in the answer");
-  app.add_option("--max-tokens", defaults.max_tokens, "longest answer; else up to the context");
+  const char* where = "Where the request does not say";
+  add_sampling_overrides(app, options.serve.sampling, where);
+  app.add_option("--max-tokens", options.serve.max_tokens, "longest answer; else up to the context")
+      ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}))
+      ->group(where);
 }
 
 void run(Options& options, bool quiet) {

@@ -72,6 +72,20 @@ constexpr double kMost = std::numeric_limits<float>::max();
 
 }  // namespace
 
+Sampling with_overrides(Sampling sampling, const SamplingOverrides& overrides) {
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  set(sampling.temperature, overrides.temperature);
+  set(sampling.top_k, overrides.top_k);
+  set(sampling.top_p, overrides.top_p);
+  set(sampling.min_p, overrides.min_p);
+  set(sampling.penalties.repetition, overrides.repetition);
+  set(sampling.penalties.frequency, overrides.frequency);
+  set(sampling.penalties.presence, overrides.presence);
+  return sampling;
+}
+
 std::vector<int32_t> parse_end_tokens(const Json& json, const std::string& name) {
   const Reader reader(json, name);
   std::vector<int32_t> tokens;

@@ -1,8 +1,9 @@
-// A model's own defaults for sampling, and the tokens that end its answers.
+// A model's own defaults for sampling, what is said over them, and the tokens that end its answers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,13 @@ struct GenerationConfig {
   Sampling sampling;
   std::vector<int32_t> end_tokens;
 };
+
+// What is said over a model's defaults, by a command line or an operator.
+struct SamplingOverrides {
+  std::optional<float> temperature, top_p, min_p, repetition, frequency, presence;
+  std::optional<int32_t> top_k;
+};
+Sampling with_overrides(Sampling sampling, const SamplingOverrides& overrides);
 
 // Reads generation_config.json: do_sample (false: temperature 0), temperature, top_k, top_p, min_p, repetition_penalty,
 // eos_token_id. What is absent or null stays neutral; other keys are left alone. A wrong value is an Input error that

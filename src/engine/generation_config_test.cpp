@@ -72,5 +72,22 @@ TEST(GenerationConfig, ErrorsNameTheKey) {
             "g.json: eos_token_id: expected a token id or a list of them, found 1e+300");
 }
 
+TEST(SamplingOverrides, WhatIsSaidGoesOverTheDefaultsAndNothingElseChanges) {
+  const Sampling defaults{.temperature = 0.7f, .top_k = 20, .top_p = 0.8f};
+  const Sampling same = with_overrides(defaults, {});
+  EXPECT_EQ(same.temperature, 0.7f);
+  EXPECT_EQ(same.top_k, 20);
+  const Sampling out = with_overrides(
+      defaults,
+      {.temperature = 0.0f, .min_p = 0.1f, .repetition = 1.1f, .frequency = 0.2f, .presence = 0.3f, .top_k = 0});
+  EXPECT_EQ(out.temperature, 0.0f);
+  EXPECT_EQ(out.top_k, 0);
+  EXPECT_EQ(out.top_p, 0.8f);
+  EXPECT_EQ(out.min_p, 0.1f);
+  EXPECT_EQ(out.penalties.repetition, 1.1f);
+  EXPECT_EQ(out.penalties.frequency, 0.2f);
+  EXPECT_EQ(out.penalties.presence, 0.3f);
+}
+
 }  // namespace
 }  // namespace braid

@@ -17,20 +17,14 @@ struct NamedKey {
   std::string name, key;
 };
 
-// Over the model's own defaults, where the operator says so, and under what a request says.
-struct SamplingDefaults {
-  std::optional<float> temperature, top_p, min_p, repetition, frequency, presence;
-  std::optional<int32_t> top_k;
-  std::optional<int64_t> max_tokens;
-};
-
 struct ServeOptions {
   OpenOptions open;
   HttpOptions http;
-  std::vector<std::string> names;  // that requests may call the model by; none: the folder's name
-  std::vector<NamedKey> keys;      // none: everyone may ask
-  std::string cors_origin;         // the origins that browsers may ask from, "*" or one; empty: none
-  SamplingDefaults sampling;
+  std::vector<std::string> names;      // that requests may call the model by; none: the folder's name
+  std::vector<NamedKey> keys;          // none: everyone may ask
+  std::string cors_origin;             // the origins that browsers may ask from, "*" or one; empty: none
+  SamplingOverrides sampling;          // over the model's own defaults, and under what a request says
+  std::optional<int64_t> max_tokens;   // of an answer, where a request does not say
   std::string reasoning = "auto";      // auto, none or think: how thoughts are marked
   std::string tool_form = "auto";      // auto, none, json or xml: how calls are written
   std::optional<bool> think;           // where requests do not say

@@ -72,20 +72,6 @@ void Service::check_model(std::string_view name) const {
                    "model", "model_not_found");
 }
 
-Sampling Service::sampling() const {
-  Sampling out = model.generation.sampling;
-  const SamplingDefaults& over = options.sampling;
-  const auto set = [](auto& field, const auto& value) {
-    if (value) field = *value;
-  };
-  set(out.temperature, over.temperature);
-  set(out.top_k, over.top_k);
-  set(out.top_p, over.top_p);
-  set(out.min_p, over.min_p);
-  set(out.penalties.repetition, over.repetition);
-  set(out.penalties.frequency, over.frequency);
-  set(out.penalties.presence, over.presence);
-  return out;
-}
+Sampling Service::sampling() const { return with_overrides(model.generation.sampling, options.sampling); }
 
 }  // namespace braid::server

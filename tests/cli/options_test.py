@@ -28,6 +28,8 @@ class Options(braid.Case):
                              ("--presence-penalty", ["nan", "inf", "x"]), ("--seed", ["-1", "1.5", "x"])):
             for value in values:
                 self.refuse([flag, value], "run", braid.POCKET, "hello", f"{flag}={value}")
+                if flag != "--seed":
+                    self.refuse([flag, value], "serve", braid.POCKET, f"{flag}={value}")
 
     def test_biases(self):
         for bias, fragment in (("5", "ID=BIAS"), ("5=nan", "a number or -inf after '='"), ("5=", "a number or -inf after '='"),

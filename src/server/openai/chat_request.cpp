@@ -192,7 +192,7 @@ ChatCompletion read_chat_completion(const Service& service, const Json& body) {
   read_logprobs(fields, chat.answer);
   const auto most = fields.integer("max_tokens", 1);
   const auto most_completion = fields.integer("max_completion_tokens", 1);
-  chat.answer.max_tokens = most_completion ? most_completion : most ? most : service.options.sampling.max_tokens;
+  chat.answer.max_tokens = most_completion ? most_completion : most ? most : service.options.max_tokens;
   read_stream(fields, out);
   fields.log_unknown();
   return out;

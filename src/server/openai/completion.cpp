@@ -70,7 +70,7 @@ Completion read_completion(const Service& service, const Json& body) {
     if (echo) out.answer.prompt_logprobs = out.answer.logprobs;
   }
   const auto most = fields.integer("max_tokens", echo ? 0 : 1);
-  out.answer.max_tokens = most.value_or(service.options.sampling.max_tokens.value_or(kDefaultTokens));
+  out.answer.max_tokens = most.value_or(service.options.max_tokens.value_or(kDefaultTokens));
   read_prompts(service, fields, out);
   if (!echo) out.echoes.clear();
   out.stream = fields.flag("stream").value_or(false);

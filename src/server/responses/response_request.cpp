@@ -86,7 +86,7 @@ void read_answer(const Service& service, Fields& fields, ResponseRequest& out) {
   if (const auto value = fields.number("temperature", 0, 100)) answer.sampling.temperature = static_cast<float>(*value);
   if (const auto value = fields.number("top_p", 0, 1)) answer.sampling.top_p = static_cast<float>(*value);
   answer.max_tokens = fields.integer("max_output_tokens", 1);
-  if (!answer.max_tokens) answer.max_tokens = service.options.sampling.max_tokens;
+  if (!answer.max_tokens) answer.max_tokens = service.options.max_tokens;
   const auto top = fields.integer("top_logprobs", 0, kMaxLogprobs);
   const std::vector<std::string> include = fields.texts("include");
   if (top.value_or(0) > 0 || std::ranges::find(include, "message.output_text.logprobs") != include.end())
