@@ -1,4 +1,4 @@
-// braid run: one answer, or a chat.
+// braid run: one answer, a chat, or a file of requests.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "cli/answer.h"
+#include "cli/batch.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -26,7 +27,8 @@ struct Options {
   SamplingOptions sampling;
   std::optional<std::string> prompt;
   std::string file, system, think;
-  std::string messages, ids;
+  std::string messages, ids, batch, out;
+  int32_t parallel = server::ServeOptions{}.parallel;
   bool raw = false, stats = false, json = false;
 };
 
@@ -264,9 +266,22 @@ const std::vector<Exclusion> kExclusions{{"PROMPT", {"--file", "--messages", "--
                                          {"--file", {"--messages", "--ids"}},
                                          {"--messages", {"--ids", "--system", "--raw"}},
                                          {"--ids", {"--system", "--think", "--chat-template"}},
+                                         {"--batch",
+                                          {"PROMPT", "--file", "--messages", "--ids", "--system", "--raw", "--stats",
+                                           "--json", "--logit-bias", "--seed", "--stop"}},
                                          {"--raw", {"--system", "--think", "--chat-template"}}};
 
+void answer_batch(const Options& options) {
+  server::ServeOptions serve{.open = options.open, .sampling = options.sampling.overrides};
+  if (options.sampling.max_tokens == 0) fail(ErrorKind::Usage, "--max-tokens 0: --batch takes 1 and more");
+  if (options.sampling.max_tokens > 0) serve.max_tokens = options.sampling.max_tokens;
+  if (!options.think.empty()) serve.think = options.think == "on";
+  serve.parallel = options.parallel;
+  run_batch({.serve = std::move(serve), .in = options.batch, .out = options.out});
+}
+
 void run(const Options& options) {
+  if (!options.batch.empty()) return answer_batch(options);
   const bool once = options.prompt || !options.file.empty() || !options.messages.empty() || !options.ids.empty();
   for (const auto& [given, flag] : {std::pair(options.raw, "--raw"), std::pair(options.json, "--json")})
     if (given && !once) fail(ErrorKind::Usage, "{} needs a prompt: a chat does without it", flag);
@@ -303,6 +318,15 @@ void add_run(CLI::App& app) {
   command->add_option("--messages", options->messages,
                       "answer a conversation: a JSON file of messages, or with tools too");
   command->add_option("--ids", options->ids, "the prompt as token ids");
+  auto* batch =
+      command->add_option("--batch", options->batch, "answer a file of OpenAI batch lines; -: standard input");
+  auto* out = command->add_option("--out", options->out, "of --batch: what this file has answered is not asked again");
+  batch->needs(out);
+  out->needs(batch);
+  command->add_option("--max-parallel", options->parallel, "of --batch: sequences computed at once")
+      ->check(CLI::Range(1, 4096))
+      ->needs(batch)
+      ->capture_default_str();
   command->add_option("--system", options->system, "what the model is told before the conversation");
   command->add_option("--think", options->think, "on or off, where the template knows it")
       ->check(CLI::IsMember({"on", "off"}));
