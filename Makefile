@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   installs what is missing, builds, and asks the bundled model one question
 # make test   the same set-up, then every test that this machine can run
-# make soak   fuzz targets for a minute each, 256 streams for five, and the tests again and again, in random order
+# make soak   fuzz targets for a minute each, 256 streams for five, HTTP fuzz for ten, kills, and the tests in random order
 # make asan, make tsan   the tests under sanitizers
 # make cuda-all          compiles src/cuda for every architecture that it supports
 # make install           installs the built program (DESTDIR and PREFIX are heeded)
@@ -45,6 +45,10 @@ soak: build
 	@cmake --build build-fuzz --target fuzz_targets
 	@tools/run_fuzz.sh build-fuzz 60
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/load_test.py --soak 300
+	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/crash_test.py --soak 30
+	@cmake --preset debug >/dev/null
+	@cmake --build build-debug --target braid
+	@BRAID_BINARY_DIR=build-debug /usr/bin/python3 tests/server/http_fuzz.py --seconds 600
 	@tools/run_tests.py build --repeat 10
 	@build/engine_test --gtest_brief=1 --gtest_also_run_disabled_tests --gtest_filter='*DISABLED_*'
 

@@ -32,9 +32,22 @@ bool restore_mark(StatePool& pool, PrefixCache& cache, const SavedState& saved) 
   });
 }
 
+namespace {
+
+// What a process that was killed had begun to write.
+void remove_halves(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> halves;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().string().ends_with(kHalfWritten)) halves.push_back(entry.path());
+  for (const std::filesystem::path& half : halves) std::filesystem::remove(half);
+}
+
+}  // namespace
+
 StateStore::StateStore(StatePool& pool, PrefixCache& cache, Options options)
     : pool_(pool), cache_(cache), options_(std::move(options)) {
   std::filesystem::create_directories(options_.folder);
+  remove_halves(options_.folder);
   writer_ = std::thread([this] { write_loop(); });
 }
 

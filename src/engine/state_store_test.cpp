@@ -101,6 +101,7 @@ TEST_F(StateStoreTest, WhatCannotBeUsedIsDiscarded) {
     EXPECT_EQ(again.tokens, cold.tokens);
     engine.drain();
   }
+  EXPECT_FALSE(fs::exists(folder_ / "left.state.part"));
   Engine other(model_.loaded(), options("another model"));
   EXPECT_EQ(ask(other, prompt_).usage.cached, 0);
 }

@@ -50,6 +50,7 @@ void toggle_debug() {
 }  // namespace
 
 void serve(const ServeOptions& options) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is like a full disk: writing says so
   Service service(options);
   Router router(service);
   add_openai_routes(router, service);

@@ -120,7 +120,7 @@ SavedState decode_state(std::span<const std::byte> file, const StateShape& shape
 
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   std::filesystem::path beside = path;
-  beside += ".part";
+  beside += kHalfWritten;
   try {
     File file(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
     file.write(bytes);

@@ -33,8 +33,9 @@ std::vector<std::byte> encode_state(const SavedState& state);
 // An Input error in one line for anything but the whole file of a state of this shape.
 SavedState decode_state(std::span<const std::byte> file, const StateShape& shape);
 
-// Written beside its place, flushed to the disk, and renamed: the file is whole or not there. A Resource error says
-// what the system says.
+// Written beside its place under a name that ends so, flushed to the disk, and renamed: the file is whole or not there.
+// A Resource error says what the system says.
+inline constexpr std::string_view kHalfWritten = ".part";
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 uint64_t checksum(std::span<const std::byte> bytes, uint64_t seed = 0);

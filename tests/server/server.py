@@ -20,10 +20,10 @@ MODEL = "pocket"
 
 
 class Server:
-    """A running `braid serve`. Its standard error is kept, line by line, in `lines`."""
+    """A running `braid serve`. Its standard error is kept, line by line, in `lines`. `before`: a command that runs it."""
 
-    def __init__(self, *options, model=braid.POCKET, tls=None, log="info"):
-        command = [str(braid.BINARY / "braid"), "--log", log, "serve", str(model), "--port", "0", *map(str, options)]
+    def __init__(self, *options, model=braid.POCKET, tls=None, log="info", before=()):
+        command = [*before, str(braid.BINARY / "braid"), "--log", log, "serve", str(model), "--port", "0", *map(str, options)]
         self.tls = tls
         self.lines = []
         self.changed = threading.Condition()
