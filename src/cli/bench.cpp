@@ -1,14 +1,16 @@
-// braid bench: speed at growing context, with the share of the machine's limit; or the difference of two results.
-// SPDX-License-Identifier: Apache-2.0
+// braid bench: speed at growing context with the share of the machine's limit, or of a server; or the difference of
+// two. SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -17,6 +19,7 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/grid.h"
+#include "cli/load.h"
 #include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/plot.h"
@@ -32,6 +35,7 @@ struct Options {
   int64_t layers = 0;
   bool random_weights = false;
   GridOptions grid;
+  LoadOptions load;
   bool json = false;
 };
 
@@ -110,6 +114,7 @@ std::string plot(const Json& result) {
 
 void compare(const std::string& before_file, const std::string& after_file) {
   const Json before = read_json(before_file), after = read_json(after_file);
+  if (before.contains("load") && after.contains("load")) return compare_loads(before, after);
   for (const Json* result : {&before, &after})
     if (!result->contains("subject") || !result->contains("rows"))
       fail("{}: not a result of braid bench", result == &before ? before_file : after_file);
@@ -167,9 +172,23 @@ void bench_grid(Options options) {
   outputs.finish(result, "");
 }
 
+void bench_server(const Options& options) {
+  if (!options.open.model.empty()) fail(ErrorKind::Usage, "--serve takes the place of MODEL");
+  Outputs outputs(options);
+  catch_interrupts(Again::Ends);
+  Json result = {{"braid", std::string(version())}, {"commit", std::string(commit())}, {"date", today()}};
+  result.update(measure_load(options.load));
+  if (options.json)
+    fmt::print("{}\n", result.dump(1));
+  else
+    print_load(result);
+  outputs.finish(result, plot_load(result));
+}
+
 void bench(const Options& options) {
+  if (!options.load.url.empty()) return bench_server(options);
   if (!options.shape.empty() || options.random_weights) return bench_grid(options);
-  if (options.open.model.empty()) fail(ErrorKind::Usage, "MODEL or --shape is required");
+  if (options.open.model.empty()) fail(ErrorKind::Usage, "MODEL, --shape or --serve is required");
   if (!options.other.empty()) return compare(options.open.model, options.other);
   Outputs outputs(options);
   catch_interrupts(Again::Ends);
@@ -185,6 +204,23 @@ void bench(const Options& options) {
   else
     print(result);
   outputs.finish(result, plot(result));
+}
+
+// What --serve needs, and what it does without.
+void check_server_options(const CLI::App& command) {
+  constexpr std::array<std::string_view, 9> kOfServers{"--model",         "--api-key",       "--streams",
+                                                       "--rate",          "--requests",      "--seconds",
+                                                       "--prompt-tokens", "--answer-tokens", "--seed"};
+  constexpr std::array<std::string_view, 4> kOfBoth{"--serve", "--out", "--svg", "--json"};
+  const bool serve = command.count("--serve") > 0;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || !option->nonpositional()) continue;
+    const std::string name = option->get_name();
+    const bool of_servers = std::ranges::find(kOfServers, name) != kOfServers.end();
+    if (!serve && of_servers) fail(ErrorKind::Usage, "{} needs --serve", name);
+    if (serve && !of_servers && std::ranges::find(kOfBoth, name) == kOfBoth.end())
+      fail(ErrorKind::Usage, "{} excludes --serve", name);
+  }
 }
 
 }  // namespace
@@ -210,7 +246,7 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--out", options->out, "write the result as JSON to this file");
-  command->add_option("--svg", options->svg, "plot decode speed over context to this file");
+  command->add_option("--svg", options->svg, "plot decode speed over context, or a server's times, to this file");
   command->add_option("--shape", options->shape,
                       "random weights of a published shape: a folder with a config.json, or a name under bench/shapes");
   command->add_flag("--random-weights", options->random_weights, "random weights in place of MODEL's");
@@ -230,6 +266,7 @@ void add_bench(CLI::App& app) {
   list("--prompts", options->grid.prompts, "read prompts of these lengths, with random weights");
   command->add_flag("--profile", options->grid.profile, "time by kind of op, with random weights");
   add_json_option(*command, options->json);
+  add_load_options(*command, options->load);
   exclude(*command, {{"--shape", {"--svg", "--prefill", "--decode", "--repeats"}},
                      {"--random-weights", {"--svg", "--prefill", "--decode", "--repeats"}}});
   command->callback([options, command] {
@@ -239,6 +276,7 @@ void add_bench(CLI::App& app) {
     for (const char* flag : {"--format", "--layers", "--batches", "--prompts", "--profile"})
       if (command->count(flag) > 0 && options->shape.empty() && !options->random_weights)
         fail(ErrorKind::Usage, "{} needs --shape or --random-weights", flag);
+    check_server_options(*command);
     bench(*options);
   });
 }
