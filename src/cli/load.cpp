@@ -182,6 +182,7 @@ Json summary(const std::vector<Timing>& timings, double seconds) {
     answer += timing.answer_tokens < 0 ? timing.pieces : timing.answer_tokens;
   }
   if (first.empty()) fail("no request was answered: {}", faults.empty() ? "none began" : faults.begin()->first);
+  const auto answered = static_cast<double>(first.size());
   Json times = Json::array({times_json("first token", std::move(first)), times_json("request", std::move(whole))});
   if (!gaps.empty()) times.push_back(times_json("gap", std::move(gaps)));
   Json out = {{"requests", timings.size()}, {"failed", 0}, {"faults", Json::array()}, {"seconds", seconds}};
@@ -192,7 +193,7 @@ Json summary(const std::vector<Timing>& timings, double seconds) {
   out["prompt_tokens"] = prompt;
   out["answer_tokens"] = answer;
   out["tokens_per_s"] = static_cast<double>(answer) / seconds;
-  out["requests_per_s"] = static_cast<double>(whole.size()) / seconds;
+  out["requests_per_s"] = answered / seconds;
   out["times"] = std::move(times);
   return out;
 }

@@ -166,8 +166,6 @@ class LoadClient::Connection : public std::enable_shared_from_this<Connection> {
   }
   void write() {
     open_ = true;
-    error_code ignored;
-    stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     stream_.expires_after(kStallTime);
     http::async_write(stream_, request_, then(&Connection::read_head));
   }

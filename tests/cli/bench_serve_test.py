@@ -118,6 +118,8 @@ class Figures(braid.Case):
         self.assertGreaterEqual(times["gap"]["mean_ms"], 0.99 * 1e3 * Known.GAP)
         # What is heard of them all has to fit in the time that the run took on two streams.
         self.assertGreaterEqual(result["seconds"], 3 * whole)
+        self.assertAlmostEqual(result["requests_per_s"] * result["seconds"], 6)
+        self.assertAlmostEqual(result["tokens_per_s"] * result["seconds"], 30)
         self.assertLessEqual(3 * times["request"]["mean_ms"], 1e3 * result["seconds"])
         self.assertLessEqual(times["first token"]["mean_ms"] + 4 * times["gap"]["mean_ms"], times["request"]["mean_ms"] + 1)
         for row in times.values():
