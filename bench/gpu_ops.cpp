@@ -140,14 +140,15 @@ class Bench {
 struct ProductShape {
   int64_t tokens, rows, columns;
   Format format;
-  bool gated = false;
+  bool gated = false, exact = false;
 };
 
 void time_product(Bench& bench, const ProductShape& s) {
   const std::string name = s.gated ? "gated_linear" : "linear";
   if (!bench.wants(name)) return;
-  const Tensor x = bench.numbers(DType::BF16, {s.tokens, s.columns});
-  const Tensor out = bench.numbers(DType::BF16, {s.tokens, s.gated ? s.rows / 2 : s.rows});
+  const DType type = s.exact ? DType::F32 : DType::BF16;
+  const Tensor x = bench.numbers(type, {s.tokens, s.columns});
+  const Tensor out = bench.numbers(type, {s.tokens, s.gated ? s.rows / 2 : s.rows});
   std::vector<Op> ops;
   double bytes = 0;
   const bool thin = s.tokens <= 128;
@@ -157,11 +158,11 @@ void time_product(Bench& bench, const ProductShape& s) {
     if (s.gated)
       ops.push_back(GatedLinear{.out = out, .x = x, .gate_up = weight});
     else
-      ops.push_back(Linear{.x = x, .targets = {{{.out = out, .weight = weight}}}});
+      ops.push_back(Linear{.x = x, .targets = {{{.out = out, .weight = weight}}}, .exact = s.exact});
   }
   const auto flops = 2.0 * static_cast<double>(s.tokens * s.rows * s.columns);
-  bench.time({name, fmt::format("{} x {} -> {}", s.tokens, s.columns, s.rows), name_of(s.format), thin ? bytes : 0,
-              thin ? 0 : flops},
+  bench.time({name, fmt::format("{} x {} -> {}{}", s.tokens, s.columns, s.rows, s.exact ? ", exact" : ""),
+              name_of(s.format), thin ? bytes : 0, thin ? 0 : flops},
              ops);
 }
 
@@ -273,6 +274,9 @@ void run_all(Bench& bench) {
   time_product(bench, {1024, 34816, 5120, fp8});
   time_product(bench, {8192, 34816, 5120, fp8});
   time_product(bench, {8192, 34816, 5120, bf16});
+  for (const int64_t tokens : {1, 8, 32, 64, 128, 256, 512, 8192})
+    time_product(bench, {.tokens = tokens, .rows = 256, .columns = 2048, .format = bf16, .exact = true});
+  time_product(bench, {.tokens = 8192, .rows = 32, .columns = 2048, .format = bf16, .exact = true});
   time_delta(bench, 128, 1, 48), time_delta(bench, 1, 1, 48);
   time_delta(bench, 1, 1024, 48), time_delta(bench, 1, 8192, 48), time_delta(bench, 1, 8192, 8);
   time_delta(bench, 32, 8192, 32);
@@ -283,6 +287,8 @@ void run_all(Bench& bench) {
   for (const int32_t tokens : {1, 8, 32, 128, 4096}) time_experts(bench, tokens, fp8);
   time_experts(bench, 4096, bf16);
   time_sampling(bench, 1, {}, "greedy");
+  time_sampling(bench, 1, {.temperature = 0.7f, .top_k = 20, .top_p = 0.8f}, "top-k 20, top-p 0.8");
+  time_sampling(bench, 1, {.temperature = 1.0f}, "temperature 1");
   time_sampling(bench, 128, {.temperature = 0.7f, .top_k = 20, .top_p = 0.8f}, "top-k 20, top-p 0.8");
 }
 

@@ -58,7 +58,7 @@ ProductKernel kernel_for(Context& context, const Product& p) {
 
 void multiply_by(Context& context, ProductKernel kernel, Product p) {
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
-  if (kernel == ProductKernel::Exact) return multiply_exact(context, p);
+  if (kernel == ProductKernel::Exact) return multiply_exact(context, {&p, 1});
   if (kernel == ProductKernel::Stream) return multiply_streamed(context, {&p, 1});
   if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
   if (kernel == ProductKernel::Coded) return multiply_coded(context, p);
@@ -73,9 +73,9 @@ void multiply(Context& context, Product p) {
   if (!empty(p)) multiply_by(context, kernel_for(context, p), p);
 }
 
-// Targets that the streaming kernel takes, of one coding, share a launch.
+// Targets that the streaming kernel takes, of one coding, share a launch, and those that the exact one takes.
 void launch(Context& context, const Linear& op) {
-  std::vector<Product> streamed[2];
+  std::vector<Product> streamed[2], exact;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
     const Product p{.out = view(target.out),
@@ -87,9 +87,12 @@ void launch(Context& context, const Linear& op) {
     const ProductKernel kernel = kernel_for(context, p);
     if (kernel == ProductKernel::Stream)
       streamed[p.codes.coding == Coding::Fp8].push_back(p);
+    else if (kernel == ProductKernel::Exact)
+      exact.push_back(p);
     else
       multiply_by(context, kernel, p);
   }
+  if (!exact.empty()) multiply_exact(context, exact);
   for (const std::vector<Product>& products : streamed)
     if (!products.empty()) multiply_streamed(context, products);
 }

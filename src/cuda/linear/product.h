@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "cuda/common/codes.h"
 #include "cuda/common/context.h"
 #include "cuda/common/view.h"
@@ -32,8 +34,9 @@ struct Product {
 
 // Any shape and type.
 void multiply_plain(Context& context, const Product& product);
-// x f32 with rows at 16 bytes, columns a multiple of 16, weights bf16, no groups, not gated.
-void multiply_exact(Context& context, const Product& product);
+// Up to four products of one x, in one launch: x f32 with rows at 16 bytes, columns a multiple of 16, weights bf16, no
+// groups, not gated.
+void multiply_exact(Context& context, std::span<const Product> products);
 // x with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
 void multiply_thin(Context& context, const Product& product);
 // x with rows at 16 bytes, weights FP8 in blocks of 128 x 128 (gated: of which none holds rows of both), no groups;

@@ -21,6 +21,25 @@ __device__ inline bool before(const Entry& a, const Entry& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.index < b.index);
 }
 
+__device__ inline Entry first_of_warp(Entry best) {
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const Entry other{__shfl_xor_sync(kAllLanes, best.logit, offset), __shfl_xor_sync(kAllLanes, best.index, offset)};
+    if (before(other, best)) best = other;
+  }
+  return best;
+}
+
+// Every thread gets it. `scratch` holds 32.
+__device__ inline Entry first_of_block(Entry best, Entry* scratch) {
+  best = first_of_warp(best);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = best;
+  __syncthreads();
+  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp)
+    if (before(scratch[warp], best)) best = scratch[warp];
+  return best;
+}
+
 struct LogitRow {
   const float* logits;
   int32_t count;
@@ -52,16 +71,7 @@ struct LogitRow {
       const Entry it{logit, i};
       if (it.logit > -INFINITY && before(last, it) && before(it, best)) best = it;
     });
-    for (int offset = 16; offset > 0; offset /= 2) {
-      const Entry other{__shfl_xor_sync(kAllLanes, best.logit, offset), __shfl_xor_sync(kAllLanes, best.index, offset)};
-      if (before(other, best)) best = other;
-    }
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = best;
-    __syncthreads();
-    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp)
-      if (before(scratch[warp], best)) best = scratch[warp];
-    return best;
+    return first_of_block(best, scratch);
   }
 
   // log of the sum of exp(logit - largest).

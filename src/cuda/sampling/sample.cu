@@ -1,9 +1,10 @@
-// Draws and log-probabilities: one block a row. The order of the tokens is never made: what is kept is always the front
-// of it, so a cut is a logit and a number of ties, found bit by bit from sums over the row. Shares are whole numbers of
-// 2^-45, so sums do not depend on their order. Bounded by passes over a row in L2.
-// SPDX-License-Identifier: Apache-2.0
+// Draws and log-probabilities: many blocks look a row over, then one a row draws. The order of the tokens is never
+// made: what is kept is always the front of it, so a cut is a logit and a number of ties, found bit by bit from sums
+// over the row. Shares are whole numbers of 2^-45, so sums do not depend on their order. Bounded by passes over a row
+// in L2. SPDX-License-Identifier: Apache-2.0
 #include "base/rng.h"
 #include "cuda/common/error.h"
+#include "cuda/common/start.h"
 #include "cuda/launch.h"
 #include "cuda/sampling/row.h"
 
@@ -82,17 +83,67 @@ struct Search {
   }
 };
 
+// What a first kernel finds of a row: the largest entry of each of 1,024 runs of tokens, and by part, which are 32
+// runs, the sum of exp(logit - the part's largest logit).
+constexpr int kRuns = kSampleThreads, kParts = 32, kSurveyWarps = 8;
+
+struct Survey {
+  Entry* largest;  // [rows, kRuns]
+  float2* parts;   // [rows, kParts]: largest logit, sum
+
+  __device__ static int32_t length(int32_t count) { return (count + kRuns - 1) / kRuns; }
+};
+
+__global__ void __launch_bounds__(kSurveyWarps * 32) survey_kernel(Survey survey, LogitRow row, int64_t stride) {
+  constexpr int kOwn = kRuns / kParts / kSurveyWarps, kAtOnce = 8;
+  __shared__ float largest[kSurveyWarps], scratch[32];
+  const int64_t r = blockIdx.y;
+  const int part = static_cast<int>(blockIdx.x), warp = static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
+  const int32_t length = Survey::length(row.count), first_run = part * (kRuns / kParts) + warp * kOwn;
+  row.logits += r * stride;
+  // Each token once: those of a lane are 32 apart.
+  const auto each = [&](int32_t run, auto&& visit) {
+    const int32_t end = min(row.count, (run + 1) * length);
+    for (int32_t i = run * length + lane; i < end; i += kAtOnce * 32) {
+      float logits[kAtOnce];
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) logits[n] = i + 32 * n < end ? row.at(i + 32 * n) : -INFINITY;
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) visit(i + 32 * n, logits[n]);
+    }
+  };
+  await_earlier();
+  float mine = -INFINITY;
+  for (int n = 0; n < kOwn; ++n) {
+    Entry best;
+    each(first_run + n, [&](int32_t i, float logit) {
+      if (logit > best.logit) best = {logit, i};
+    });
+    best = first_of_warp(best);
+    if (lane == 0) survey.largest[r * kRuns + first_run + n] = best;
+    mine = fmaxf(mine, best.logit);
+  }
+  if (lane == 0) largest[warp] = mine;
+  __syncthreads();
+  for (const float other : largest) mine = fmaxf(mine, other);
+  float sum = 0;
+  if (mine > -INFINITY)
+    for (int n = 0; n < kOwn; ++n) each(first_run + n, [&](int32_t, float logit) { sum += expf(logit - mine); });
+  sum = sum_of_block(sum, scratch);
+  if (threadIdx.x == 0) survey.parts[r * kParts + part] = {mine, sum};
+}
+
 // The tokens that top_k may keep, in the order of their indices: few, so that searches among them are quick.
 struct Candidates {
   static constexpr int kMost = 4096;
   float logits[kMost];
   Mass masses[kMost];
   int32_t tokens[kMost];
-  int32_t counts[kSampleThreads];
+  int32_t runs[kRuns], counts[kRuns];
 };
 
-// Where thread t's `count` tokens begin when all threads' lie behind each other; `total` gets the sum.
-__device__ int32_t place_among(int32_t count, int32_t* counts, int32_t& total) {
+// Where thread t's `count` things begin when all threads' lie behind each other; `total` gets the sum.
+__device__ int32_t place_among(int32_t count, int32_t& total) {
   __shared__ int32_t warps[32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int32_t upto = count;
@@ -109,29 +160,55 @@ __device__ int32_t place_among(int32_t count, int32_t* counts, int32_t& total) {
     if (w < warp) before_warp += warps[w];
     total += warps[w];
   }
-  counts[threadIdx.x] = count;
   return before_warp + upto - count;
 }
 
-// Collects every token that may be among the `k` first; false, and nothing, when they do not fit. Each thread's largest
-// logit stands for one token at least, so the k-th largest of those is a bound.
-__device__ bool collect(const LogitRow& row, int32_t k, Candidates& out, int32_t& found) {
-  if (k > kSampleThreads) return false;
-  float largest = -INFINITY;
-  for (int32_t i = threadIdx.x; i < row.count; i += blockDim.x) largest = fmaxf(largest, row.at(i));
+// Collects every token that may be among the `k` first; false, and nothing, when they do not fit. The largest logit of
+// a run stands for one token at least, so the k-th largest of those, `largest` on each thread, is a bound, and only
+// runs that reach it are looked at.
+__device__ bool collect(const LogitRow& row, int32_t k, float largest, Candidates& out, int32_t& found) {
+  if (k > kRuns) return false;
   const uint32_t mine = key_of(largest);
   uint32_t bound = 0;
   for (uint32_t bit = 0x80000000u; bit != 0; bit /= 2)
     if (__syncthreads_count(mine >= (bound | bit)) >= k) bound |= bit;
-  const int32_t length = (row.count + kSampleThreads - 1) / kSampleThreads, first = threadIdx.x * length;
-  const int32_t end = min(row.count, first + length);
-  const auto wanted = [&](int32_t i) { return row.at(i) > -INFINITY && key_of(row.at(i)) >= bound; };
-  int32_t count = 0;
-  for (int32_t i = first; i < end; ++i) count += wanted(i);
-  int32_t at = place_among(count, out.counts, found);
+  const bool reaches = largest > -INFINITY && mine >= bound;
+  int32_t runs = 0;
+  const int32_t place = place_among(reaches, runs);
+  if (reaches) out.runs[place] = static_cast<int32_t>(threadIdx.x);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int32_t length = Survey::length(row.count);
+  // Calls visit(run's number, token, wanted) for all lanes together.
+  const auto each = [&](auto&& visit) {
+    for (int32_t n = warp; n < runs; n += kSampleThreads / 32) {
+      const int32_t from = out.runs[n] * length, end = min(row.count, from + length);
+      for (int32_t i = from; i < end; i += 32) {
+        const bool inside = i + lane < end;
+        const float logit = inside ? row.at(i + lane) : -INFINITY;
+        visit(n, i + lane, logit, logit > -INFINITY && key_of(logit) >= bound);
+      }
+    }
+  };
+  out.counts[threadIdx.x] = 0;
+  __syncthreads();
+  each([&](int32_t n, int32_t, float, bool wanted) {
+    const unsigned votes = __ballot_sync(kAllLanes, wanted);
+    if (lane == 0) out.counts[n] += __popc(votes);
+  });
+  __syncthreads();
+  const int32_t begin = place_among(out.counts[threadIdx.x], found);
   if (found > Candidates::kMost) return false;
-  for (int32_t i = first; i < end; ++i)
-    if (wanted(i)) out.logits[at] = row.at(i), out.tokens[at++] = i;
+  __syncthreads();
+  out.counts[threadIdx.x] = begin;
+  __syncthreads();
+  each([&](int32_t n, int32_t token, float logit, bool wanted) {
+    const unsigned votes = __ballot_sync(kAllLanes, wanted);
+    const int32_t at = out.counts[n] + __popc(votes & ((1u << lane) - 1));
+    if (wanted) out.logits[at] = logit, out.tokens[at] = token;
+    __syncwarp();
+    if (lane == 0) out.counts[n] += __popc(votes);
+    __syncwarp();
+  });
   __syncthreads();
   return true;
 }
@@ -142,6 +219,7 @@ struct Arguments {
   const std::byte* params;
   int64_t logits_stride, params_stride;
   int32_t vocabulary;
+  Survey survey;
   Mass* masses;
 };
 
@@ -196,31 +274,43 @@ __device__ int32_t draw(const LogitRow& row, const SampleRow& how, const Entry& 
   return found.there ? tied_token(row, found.key, found.tie) : 0;
 }
 
+// The log of the sum of exp(logit - largest) over the row.
+__device__ double log_sum(const float2* parts, float largest) {
+  double sum = 0;
+  for (int part = 0; part < kParts; ++part)
+    if (parts[part].y > 0)
+      sum += static_cast<double>(parts[part].y) * exp(static_cast<double>(parts[part].x - largest));
+  return log(sum);
+}
+
 __global__ void __launch_bounds__(kSampleThreads) sample_kernel(Arguments a) {
   __shared__ Entry entries[32];
-  __shared__ double doubles[32];
   __shared__ Mass sums[32];
   extern __shared__ uint64_t memory[];
   Candidates& candidates = *reinterpret_cast<Candidates*>(memory);
   const int64_t r = blockIdx.x;
   const LogitRow row{a.logits + r * a.logits_stride, a.vocabulary};
-  const Entry first = row.next({INFINITY, -1}, entries);
+  await_earlier();
+  const Entry mine = a.survey.largest[r * kRuns + threadIdx.x];
+  const Entry first = first_of_block(mine, entries);
   int32_t token = -1;
-  float logprob = -INFINITY;
   if (first.index != INT32_MAX) {
-    const double base = row.log_sum(first.logit, doubles);
     const auto& how = *reinterpret_cast<const SampleRow*>(a.params + r * a.params_stride);
     int32_t count = 0;
     if (how.temperature <= 0) {
       token = first.index;
-    } else if (how.top_k > 0 && collect(row, how.top_k, candidates, count)) {
+    } else if (how.top_k > 0 && collect(row, how.top_k, mine.logit, candidates, count)) {
       token = candidates.tokens[draw({candidates.logits, count}, how, first, candidates.masses, sums)];
     } else {
       token = draw(row, how, first, a.masses + r * a.vocabulary, sums);
     }
-    logprob = static_cast<float>(static_cast<double>(row.at(token)) - static_cast<double>(first.logit) - base);
   }
-  if (threadIdx.x == 0) a.tokens[r] = token, a.logprobs[r] = logprob;
+  if (threadIdx.x != 0) return;
+  a.tokens[r] = token;
+  const double base = token < 0 ? 0 : log_sum(a.survey.parts + r * kParts, first.logit);
+  a.logprobs[r] =
+      token < 0 ? -INFINITY
+                : static_cast<float>(static_cast<double>(row.at(token)) - static_cast<double>(first.logit) - base);
 }
 
 struct TopArguments {
@@ -254,18 +344,24 @@ __global__ void __launch_bounds__(kSampleThreads) top_kernel(TopArguments a) {
 
 void launch(Context& context, const Sample& op) {
   if (op.logits.rows() == 0) return;
+  const int64_t rows = op.logits.rows();
+  const Survey survey{.largest = context.take<Entry>(rows * kRuns), .parts = context.take<float2>(rows * kParts)};
+  const LogitRow row{op.logits.as<float>(), static_cast<int32_t>(op.logits.width())};
   const Arguments arguments{.tokens = op.tokens.as<int32_t>(),
                             .logprobs = op.logprobs.as<float>(),
                             .logits = op.logits.as<float>(),
                             .params = op.params.data,
                             .logits_stride = op.logits.stride(0),
                             .params_stride = op.params.stride(0),
-                            .vocabulary = static_cast<int32_t>(op.logits.width()),
+                            .vocabulary = row.count,
+                            .survey = survey,
                             .masses = context.take<Mass>(op.logits.elements())};
+  start(context, survey_kernel, {.grid = dim3(kParts, static_cast<unsigned>(rows)), .block = kSurveyWarps * 32}, survey,
+        row, op.logits.stride(0));
   check(cudaFuncSetAttribute(sample_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Candidates)),
         "shared memory");
-  sample_kernel<<<static_cast<unsigned>(op.logits.rows()), kSampleThreads, sizeof(Candidates), context.stream()>>>(
-      arguments);
+  start(context, sample_kernel,
+        {.grid = static_cast<unsigned>(rows), .block = kSampleThreads, .shared = sizeof(Candidates)}, arguments);
 }
 
 void launch(Context& context, const TopLogprobs& op) {
