@@ -152,7 +152,7 @@ void time_product(Bench& bench, const ProductShape& s) {
   std::vector<Op> ops;
   double bytes = 0;
   const bool thin = s.tokens <= 128;
-  for (size_t rotated = 0; rotated < (thin ? 2 * kRotated : 1);) {
+  for (size_t rotated = 0; rotated < (thin ? 2 * kRotated : 1) && ops.size() < 64;) {
     const Weight* weight = bench.weight(s.format, s.rows, s.columns);
     rotated += static_cast<size_t>(weight->bytes()), bytes = static_cast<double>(weight->bytes());
     if (s.gated)

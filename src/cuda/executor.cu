@@ -138,21 +138,20 @@ class CudaExecutor final : public Executor {
         allocate_plain(code_bytes + scale_bytes + static_cast<size_t>(plain.count * plain.rows * group_row));
     std::byte* at = packed->memory.data();
     codes.data = reinterpret_cast<const uint8_t*>(at);
+    std::vector<std::span<const std::byte>> data, groups;
+    int64_t rows = 0;
     for (const WeightSegment& segment : plain.segments) {
-      const auto bytes = static_cast<size_t>(segment.rows * row);
-      staging_.put(at, {segment.data, bytes});
-      at += bytes;
+      rows += segment.rows;
+      data.emplace_back(segment.data, static_cast<size_t>(segment.rows * row));
+      groups.emplace_back(segment.groups, static_cast<size_t>(segment.rows * group_row));
     }
-    CHECK(at - packed->memory.data() == plain.count * plain.rows * row);
+    CHECK(rows == plain.count * plain.rows);
+    staging_.put(at, data);
     codes.scales = reinterpret_cast<const float*>(packed->memory.data() + code_bytes);
     staging_.put(packed->memory.data() + code_bytes, std::as_bytes(std::span(scales)));
     std::byte* group = packed->memory.data() + code_bytes + scale_bytes;
     codes.groups = reinterpret_cast<const uint8_t*>(group);
-    for (const WeightSegment& segment : plain.segments) {
-      const auto bytes = static_cast<size_t>(segment.rows * group_row);
-      staging_.put(group, {segment.groups, bytes});
-      group += bytes;
-    }
+    staging_.put(group, groups);
     plain.packing = std::move(packed);
     return plain;
   }

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "cuda/common/error.h"
+#include "cuda/pieces.h"
 
 namespace braid::cuda {
-
 Staging::Staging(cudaStream_t stream) : stream_(stream) {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, 2 * kHalf, cudaHostAllocDefault), "pinned memory");
@@ -30,14 +30,15 @@ std::span<std::byte> Staging::room() {
   return {memory_ + half_ * kHalf + used_, kHalf - used_};
 }
 
-void Staging::put(std::byte* to, std::span<const std::byte> from) {
-  while (!from.empty()) {
+void Staging::put(std::byte* to, std::span<const std::span<const std::byte>> pieces) {
+  const Pieces all(pieces);
+  for (size_t done = 0; done < all.bytes();) {
     const std::span<std::byte> free = room();
-    const size_t count = std::min(free.size(), from.size());
-    std::memcpy(free.data(), from.data(), count);
-    check(cudaMemcpyAsync(to, free.data(), count, cudaMemcpyDefault, stream_), "copy to the device");
+    const size_t count = std::min(free.size(), all.bytes() - done);
+    all.read(free.first(count), done);
+    check(cudaMemcpyAsync(to + done, free.data(), count, cudaMemcpyDefault, stream_), "copy to the device");
     used_ = std::min(kHalf, used_ + (count + 255) / 256 * 256);
-    to += count, from = from.subspan(count);
+    done += count;
   }
 }
 

@@ -18,7 +18,10 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  void put(std::byte* to, std::span<const std::byte> from);
+  void put(std::byte* to, std::span<const std::byte> from) { put(to, {&from, 1}); }
+  // Pieces that come to lie behind each other. Much at once is read by several threads, since one that faults pages of
+  // a file in is slower than the bus.
+  void put(std::byte* to, std::span<const std::span<const std::byte>> pieces);
   void get(std::span<std::byte> to, const std::byte* from);
 
  private:

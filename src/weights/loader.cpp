@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "tensor/formats/dense.h"
 #include "weights/quantization.h"
@@ -181,6 +183,7 @@ std::vector<float> load_vector(const PlannedVector& planned, const Checkpoint& c
 WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoint> checkpoint, Executor& executor) {
   CHECK(checkpoint != nullptr);
   WeightTable table;
+  const auto start = std::chrono::steady_clock::now();
   Progress progress("loading", static_cast<uint64_t>(plan.bytes()), Progress::Unit::Bytes);
   table.vectors_ = upload_vectors(
       plan, executor, [&](const PlannedVector& planned, size_t) { return load_vector(planned, *checkpoint); },
@@ -195,6 +198,9 @@ WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoin
   table.scales_ = loader.take_scales();
   table.checkpoint_ = std::move(checkpoint);
   table.bytes_ = plan.bytes();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  log::info("loaded bytes={} seconds={:.2f} gb_per_s={:.2f}", plan.bytes(), seconds,
+            static_cast<double>(plan.bytes()) / std::max(seconds, 1e-9) / 1e9);
   return table;
 }
 

@@ -1,6 +1,8 @@
 // Head norms, rotation, and the store into the cache: one warp a head, bounded by launch latency and memory. And the
 // output gate.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "cuda/attention/rows.h"
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
@@ -76,12 +78,10 @@ __global__ void heads_kernel(Arguments a) {
 
 __global__ void gate_kernel(View x, View gate) {
   await_earlier();
-  const int64_t row = blockIdx.x;
-  for (int64_t i = threadIdx.x; i < x.shape[1] * x.shape[2]; i += blockDim.x) {
-    const int64_t head = i / x.shape[2], at = i % x.shape[2];
-    const int64_t to = row * x.stride[0] + head * x.stride[1] + at;
-    put(x, to, get(x, to) * sigmoid(get(gate, row * gate.stride[0] + head * gate.stride[1] + at)));
-  }
+  const int64_t row = blockIdx.x, head = blockIdx.y;
+  const int64_t to = row * x.stride[0] + head * x.stride[1], from = row * gate.stride[0] + head * gate.stride[1];
+  for (int64_t i = threadIdx.x; i < x.shape[2]; i += blockDim.x)
+    put(x, to + i, get(x, to + i) * sigmoid(get(gate, from + i)));
 }
 
 }  // namespace
@@ -107,7 +107,9 @@ void launch(Context& context, const PrepareHeads& op) {
 
 void launch(Context& context, const GateBy& op) {
   if (op.x.elements() == 0) return;
-  start(context, gate_kernel, {.grid = static_cast<unsigned>(op.x.size(0)), .block = 256}, view(op.x), view(op.gate));
+  const dim3 grid(static_cast<unsigned>(op.x.size(0)), static_cast<unsigned>(op.x.size(1)));
+  const auto threads = static_cast<unsigned>(std::min<int64_t>((op.x.width() + 31) / 32 * 32, 256));
+  start(context, gate_kernel, {.grid = grid, .block = threads}, view(op.x), view(op.gate));
 }
 
 }  // namespace braid::cuda

@@ -55,6 +55,14 @@ __device__ inline void publish_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
+
+// Brings memory that begins at 16 bytes, a multiple of 16 of it, to L2.
+__device__ inline void bulk_prefetch(const void* from, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#endif
+}
+
 // Begins to copy `bytes`, a multiple of 16, to device memory.
 __device__ inline void bulk_store(void* to, const void* from, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900

@@ -11,20 +11,28 @@ namespace braid::cuda {
 
 struct Extents {
   dim3 grid, block;
-  size_t shared = 0;  // bytes of dynamic shared memory
+  size_t shared = 0;     // bytes of dynamic shared memory
+  unsigned cluster = 1;  // blocks along x that run together
 };
 
 // Only for kernels that call `await_earlier` in every thread before they touch memory that another launch writes or
 // that an earlier one still reads; what no launch writes (weights) may be asked for before it.
 template <typename... Parameters, typename... Values>
 void start(Context& context, void (*kernel)(Parameters...), const Extents& extents, const Values&... values) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  unsigned count = 0;
+  if (context.overlaps()) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (extents.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {extents.cluster, 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = extents.grid, config.blockDim = extents.block, config.dynamicSmemBytes = extents.shared;
   config.stream = context.stream();
-  config.attrs = &overlap, config.numAttrs = context.overlaps() ? 1 : 0;
+  config.attrs = attributes, config.numAttrs = count;
   check(cudaLaunchKernelEx(&config, kernel, Parameters(values)...), "launch");
 }
 

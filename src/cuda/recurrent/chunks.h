@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "cuda/common/context.h"
 #include "cuda/recurrent/delta_rule.h"
 
 namespace braid::cuda {
@@ -173,7 +174,7 @@ void with_quads(const DeltaView& d, const Launch& launch) {
 // Fills the tiles of `places` places, and leaves the convolution's context as it is.
 void prepare_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int64_t places);
 // Computes the rows that are alone in the first chunk of a sequence, or those in the last one.
-void decode_rows(cudaStream_t stream, const DeltaView& d, bool last);
+void decode_rows(Context& context, const DeltaView& d, bool last);
 // Walks the chunks of every sequence: states and outputs.
 void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles);
 

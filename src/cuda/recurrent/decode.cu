@@ -4,6 +4,7 @@
 // copy. Bounded by the state's traffic; three blocks a multiprocessor keep it busy.
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/common/arrival.h"
+#include "cuda/common/start.h"
 #include "cuda/recurrent/chunks.h"
 
 namespace braid::cuda {
@@ -166,8 +167,11 @@ __global__ void __launch_bounds__(kThreads, 3) head_kernel(DeltaView d, bool las
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   const int head = static_cast<int>(blockIdx.x), ratio = d.value_heads / d.key_heads;
   const Single single = Single::of(d.rows, static_cast<int32_t>(blockIdx.y), last);
-  if (!single.present) return;
   float* state = state_of(d, single.sequence, head);
+  // The launch before may still be writing what this one reads, but the state can come to L2 meanwhile.
+  if (threadIdx.x == 0 && single.present) bulk_prefetch(state, sizeof(State));
+  await_earlier();
+  if (!single.present) return;
   if (threadIdx.x == 0) {
     barrier_init(&shared.filled, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -196,21 +200,17 @@ __global__ void __launch_bounds__(kThreads, 3) head_kernel(DeltaView d, bool las
 
 }  // namespace
 
-void decode_rows(cudaStream_t stream, const DeltaView& d, bool last) {
+void decode_rows(Context& context, const DeltaView& d, bool last) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared));
-  cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
-  cluster.val.clusterDim = {static_cast<unsigned>(d.value_heads / d.key_heads), 1, 1};
-  const cudaLaunchConfig_t config{
-      .gridDim = dim3(static_cast<unsigned>(d.value_heads), static_cast<unsigned>(d.rows.sequences)),
-      .blockDim = dim3(kThreads),
-      .dynamicSmemBytes = kBytes,
-      .stream = stream,
-      .attrs = &cluster,
-      .numAttrs = 1};
   with_quads(d, [&](auto quads) {
     const auto kernel = head_kernel<decltype(quads)>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-    cudaLaunchKernelEx(&config, kernel, d, last);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
+    start(context, kernel,
+          {.grid = dim3(static_cast<unsigned>(d.value_heads), static_cast<unsigned>(d.rows.sequences)),
+           .block = kThreads,
+           .shared = kBytes,
+           .cluster = static_cast<unsigned>(d.value_heads / d.key_heads)},
+          d, last);
   });
 }
 

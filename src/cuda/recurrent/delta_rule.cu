@@ -278,7 +278,7 @@ bool on_tensor_cores(const DeltaRule& op) {
 
 void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
   cudaStream_t stream = context.stream();
-  decode_rows(stream, d, false);
+  decode_rows(context, d, false);
   if (longest == 1) return;
   const int64_t places = d.rows.tokens / kChunk + 2 * int64_t{d.rows.sequences};
   const ChunkTiles tiles{.heads = context.take<uint8_t>(places * d.key_heads * kHeadTiles * kTileBytes),
@@ -286,7 +286,7 @@ void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
                          .decays = context.take<float>(places * d.value_heads * kDecays * kChunk)};
   prepare_chunks(stream, d, tiles, places);
   walk_chunks(stream, d, tiles);
-  decode_rows(stream, d, true);
+  decode_rows(context, d, true);
   launch_context(context, d, 2);
 }
 

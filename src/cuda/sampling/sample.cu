@@ -274,6 +274,70 @@ __device__ int32_t draw(const LogitRow& row, const SampleRow& how, const Entry& 
   return found.there ? tied_token(row, found.key, found.tie) : 0;
 }
 
+// The sums of all threads' values up to each.
+__device__ Mass sum_up_to(Mass value, Mass* scratch) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const Mass other = __shfl_up_sync(kAllLanes, value, offset);
+    if (lane >= offset) value += other;
+  }
+  __syncthreads();
+  if (lane == 31) scratch[warp] = value;
+  __syncthreads();
+  for (int w = 0; w < warp; ++w) value += scratch[w];
+  return value;
+}
+
+// Sorts `count` candidates, at most one a thread, into the order of choice; a thread gets the one of its place.
+__device__ Entry sorted(const Candidates& from, int32_t count, Mass* keys) {
+  int32_t size = 32;
+  while (size < count) size *= 2;
+  const auto i = static_cast<int32_t>(threadIdx.x);
+  if (i < size)
+    keys[i] =
+        i < count ? Mass{key_of(from.logits[i])} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(from.tokens[i])) : 0;
+  __syncthreads();
+  for (int32_t run = 2; run <= size; run *= 2)
+    for (int32_t apart = run / 2; apart > 0; apart /= 2) {
+      const int32_t other = i ^ apart;
+      if (i < size && other > i && (keys[i] < keys[other]) == ((i & run) == 0)) {
+        const Mass own = keys[i];
+        keys[i] = keys[other], keys[other] = own;
+      }
+      __syncthreads();
+    }
+  if (i >= count) return {};
+  const auto ordered = static_cast<uint32_t>(keys[i] >> 32);
+  return {__uint_as_float((ordered & 0x80000000u) != 0 ? ordered & 0x7FFFFFFFu : ~ordered),
+          static_cast<int32_t>(0xFFFFFFFFu - static_cast<uint32_t>(keys[i]))};
+}
+
+// A draw among few: sorted, each cut is a place. `mine` is the candidate at this thread's place.
+__device__ int32_t draw_sorted(const Entry& mine, int32_t count, const SampleRow& how, float largest, Mass* scratch) {
+  __shared__ int32_t token;
+  const auto place = static_cast<int32_t>(threadIdx.x);
+  const Mass mass = place < count ? __float2ull_rn(expf((mine.logit - largest) / how.temperature) * kWhole) : 0;
+  const Mass up_to = sum_up_to(mass, scratch);
+  const auto sum_of = [&](int32_t kept) {
+    __syncthreads();
+    if (place == kept - 1) scratch[32] = up_to;
+    __syncthreads();
+    return static_cast<double>(scratch[32]);
+  };
+  int32_t kept = min(count, how.top_k);
+  if (how.top_p < 1.0f) {
+    const double target = ceil(static_cast<double>(how.top_p) * sum_of(kept));
+    kept = min(kept, __syncthreads_count(place < kept && static_cast<double>(up_to) < target) + 1);
+  }
+  const auto floor = static_cast<Mass>(ceil(static_cast<double>(how.min_p) * kWhole));
+  kept = __syncthreads_count(place < kept && mass >= floor);
+  const auto at = static_cast<Mass>(static_cast<double>(uniform(how.key, how.position, 0)) * sum_of(kept));
+  const int32_t chosen = min(kept - 1, __syncthreads_count(place < kept && up_to <= at));
+  if (place == chosen) token = mine.index;
+  __syncthreads();
+  return token;
+}
+
 // The log of the sum of exp(logit - largest) over the row.
 __device__ double log_sum(const float2* parts, float largest) {
   double sum = 0;
@@ -285,7 +349,7 @@ __device__ double log_sum(const float2* parts, float largest) {
 
 __global__ void __launch_bounds__(kSampleThreads) sample_kernel(Arguments a) {
   __shared__ Entry entries[32];
-  __shared__ Mass sums[32];
+  __shared__ Mass sums[33];
   extern __shared__ uint64_t memory[];
   Candidates& candidates = *reinterpret_cast<Candidates*>(memory);
   const int64_t r = blockIdx.x;
@@ -300,7 +364,10 @@ __global__ void __launch_bounds__(kSampleThreads) sample_kernel(Arguments a) {
     if (how.temperature <= 0) {
       token = first.index;
     } else if (how.top_k > 0 && collect(row, how.top_k, mine.logit, candidates, count)) {
-      token = candidates.tokens[draw({candidates.logits, count}, how, first, candidates.masses, sums)];
+      if (count <= kSampleThreads)
+        token = draw_sorted(sorted(candidates, count, candidates.masses), count, how, first.logit, sums);
+      else
+        token = candidates.tokens[draw({candidates.logits, count}, how, first, candidates.masses, sums)];
     } else {
       token = draw(row, how, first, a.masses + r * a.vocabulary, sums);
     }
