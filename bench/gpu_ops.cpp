@@ -43,13 +43,13 @@ class Bench {
 
   bool wants(std::string_view name) const { return name.find(only_) != std::string_view::npos; }
 
-  Tensor numbers(DType type, std::initializer_list<int64_t> shape) {
+  Tensor numbers(DType type, std::initializer_list<int64_t> shape, float largest = 0.1f) {
     Tensor out(nullptr, type, shape);
     memory_.push_back(executor_.allocate(static_cast<size_t>(out.bytes())));
     out.data = memory_.back().data();
     if (type == DType::F32) {
       std::vector<float> values(static_cast<size_t>(std::min<int64_t>(out.elements(), 1 << 20)));
-      for (size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * (2 * uniform(2, i, 0) - 1);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = largest * (2 * uniform(2, i, 0) - 1);
       fill(out, std::as_bytes(std::span(values)));
     } else {
       fill(out, random_);
@@ -246,7 +246,7 @@ void time_experts(Bench& bench, int32_t tokens, const Format& format) {
 void time_sampling(Bench& bench, int32_t rows, const SampleRow& how, std::string_view name) {
   if (!bench.wants("sample")) return;
   constexpr int64_t kVocabulary = 151936;
-  const Tensor logits = bench.numbers(DType::F32, {rows, kVocabulary});
+  const Tensor logits = bench.numbers(DType::F32, {rows, kVocabulary}, 8.0f);
   std::vector<int32_t> params;
   for (int32_t r = 0; r < rows; ++r) {
     params.resize(params.size() + 8);

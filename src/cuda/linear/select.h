@@ -25,7 +25,7 @@ constexpr int64_t kThinTokens = 32;
 // Most rows of x for which the streaming kernel, and the thin one, are as fast as the library.
 constexpr int64_t kFewTokens = 16, kThinFewTokens = 8;
 // Most rows of x that the exact kernel takes a few at a time.
-constexpr int64_t kExactFewTokens = 32;
+constexpr int64_t kExactFewTokens = 64;
 // From this many rows on x is coded in E4M3 where the weight is (W8A8), which the op's bound allows; below, two codes
 // keep it as near as bf16.
 constexpr int64_t kCodedTokens = 256;

@@ -11,6 +11,8 @@ namespace braid::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32, kOwn = kHead / kWarps;
+// Most heads of a launch that all begin at once.
+constexpr unsigned kFewHeads = 256;
 
 using State = float[kHead][kHead];
 
@@ -168,9 +170,10 @@ __global__ void __launch_bounds__(kThreads, 3) head_kernel(DeltaView d, bool las
   const int head = static_cast<int>(blockIdx.x), ratio = d.value_heads / d.key_heads;
   const Single single = Single::of(d.rows, static_cast<int32_t>(blockIdx.y), last);
   float* state = state_of(d, single.sequence, head);
-  // The launch before may still be writing what this one reads, but the state can come to L2 meanwhile.
-  if (threadIdx.x == 0 && single.present) bulk_prefetch(state, sizeof(State));
-  await_earlier();
+  // The launch before may still be writing what this one reads, but the state of few heads can come to L2 meanwhile.
+  const bool few = gridDim.x * gridDim.y <= kFewHeads;
+  if (threadIdx.x == 0 && single.present && few) bulk_prefetch(state, sizeof(State));
+  await();
   if (!single.present) return;
   if (threadIdx.x == 0) {
     barrier_init(&shared.filled, 1);
@@ -185,6 +188,7 @@ __global__ void __launch_bounds__(kThreads, 3) head_kernel(DeltaView d, bool las
   __syncwarp();
   make_keys(shared.row, in.x);
   barrier_wait(&shared.filled, 0);
+  allow_next();  // not before: it would take the memory's time from the states
   multiply_state(shared.row, shared.state);
   __syncthreads();
   const float4 u = update_state(shared.row, shared.state);

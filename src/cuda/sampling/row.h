@@ -1,4 +1,4 @@
-// One row of logits seen by one block: its order, its largest entry, its log of the sum of exponentials.
+// One row of logits seen by one block: its order, its largest entry, the shares of its entries.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,6 +10,20 @@
 namespace braid::cuda {
 
 constexpr int kSampleThreads = 1024;
+
+// Shares of the whole as whole numbers of 2^-45, so that their sums do not depend on the order.
+using Mass = unsigned long long;
+constexpr float kWhole = 0x1p45f;
+
+__device__ inline Mass mass_of(float logit, float largest, float temperature) {
+  return __float2ull_rn(expf((logit - largest) / temperature) * kWhole);
+}
+
+// Logits as whole numbers in the same order; -0 equals 0.
+__device__ inline uint32_t key_of(float logit) {
+  const uint32_t bits = __float_as_uint(logit + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
 
 // An entry; NaN counts as -infinity. Earlier: the larger logit, then the lower index.
 struct Entry {
