@@ -1,5 +1,5 @@
-// Draws without making the order of the tokens: what is kept is always the front of it, so a cut is a logit and a number
-// of ties, found bit by bit from sums over the row. Slow, and right for every row.
+// Draws without making the order of the tokens: what is kept is always the front of it, so a cut is a logit and a
+// number of ties, found bit by bit from sums over the row. Slow, and right for every row.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
