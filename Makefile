@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   installs what is missing, builds, and asks the bundled model one question
 # make test   the same set-up, then every test that this machine can run
-# make soak   fuzz targets for a minute each, 256 streams for five, HTTP fuzz for ten, kills, and the tests in random order
+# make soak   fuzz targets for a minute each, 256 streams for five, HTTP fuzz for ten, kills, schemas, and the tests again
 # make asan, make tsan   the tests under sanitizers
 # make cuda-all          compiles src/cuda for every architecture that it supports
 # make install           installs the built program (DESTDIR and PREFIX are heeded)
@@ -46,6 +46,8 @@ soak: build
 	@tools/run_fuzz.sh build-fuzz 60
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/load_test.py --soak 300
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/crash_test.py --soak 30
+	@tools/npm_packages.sh
+	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/schemas_test.py --soak
 	@cmake --preset debug >/dev/null
 	@cmake --build build-debug --target braid
 	@BRAID_BINARY_DIR=build-debug /usr/bin/python3 tests/server/http_fuzz.py --seconds 600

@@ -79,6 +79,8 @@ void add_load_options(CLI::App& app, Options& options) {
   app.add_option("--max-queue", serve.queue, "requests that may wait beside them; more get 429")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  app.add_option("--step-tokens", serve.step_tokens, "tokens of prompts in a step; else by device: 512, GPUs 4096")
+      ->check(CLI::Range(64, 1 << 16));
   app.add_option("--cache-mb", options.cache_mb,
                  "memory for prompts that were read before; 0: none; else a share of it")
       ->check(CLI::NonNegativeNumber);

@@ -104,6 +104,8 @@ class CudaExecutor final : public Executor {
     return static_cast<int64_t>(free);
   }
 
+  int64_t step_rows() const override { return 4096; }
+
   void upload(Tensor to, std::span<const std::byte> from) override {
     CHECK(to.contiguous() && to.bytes() == std::ssize(from), "{} from {} bytes", to.describe(), from.size());
     staging_.put(to.data, from);

@@ -17,11 +17,14 @@ namespace {
 
 constexpr int64_t kBorder = 64;
 
-EngineOptions completed(const ModelSpec& spec, EngineOptions options) {
+EngineOptions completed(const LoadedModel& model, EngineOptions options) {
+  const ModelSpec& spec = model.spec;
   SchedulerLimits& steps = options.steps;
-  CHECK(options.context > 0 && steps.sequences > 0 && steps.chunk > 0 && options.cache_interval % kBorder == 0,
+  CHECK(options.context > 0 && steps.sequences > 0 && steps.chunk >= 0 && options.cache_interval % kBorder == 0,
         "context={} sequences={} chunk={} interval={}", options.context, steps.sequences, steps.chunk,
         options.cache_interval);
+  if (steps.step_tokens == 0) steps.step_tokens = model.executor.step_rows();
+  if (steps.chunk == 0) steps.chunk = std::max<int64_t>(steps.step_tokens / 2, 1);
   steps.strict = options.deterministic;
   if (steps.strict) steps.chunk = std::max(steps.chunk, kBorder);
   steps.step_tokens = std::max<int64_t>(steps.step_tokens, steps.sequences + (steps.strict ? kBorder : 0));
@@ -58,7 +61,7 @@ double seconds_between(Sequence::Clock::time_point from, Sequence::Clock::time_p
 
 Engine::Engine(const LoadedModel& model, EngineOptions options)
     : model_(model),
-      options_(completed(model.spec, std::move(options))),
+      options_(completed(model, std::move(options))),
       pool_(model.executor, model.spec.needs, options_.state),
       cache_(pool_, *options_.cache_bytes),
       runner_(model, pool_, runner_options(options_)),

@@ -24,7 +24,8 @@ namespace braid {
 
 struct EngineOptions {
   int64_t context = 4096;           // tokens of one sequence, prompt and answer
-  SchedulerLimits steps;            // with the number of sequences that run at once
+  // With the number of sequences that run at once; no step_tokens: as many as the executor uses well; no chunk: half.
+  SchedulerLimits steps;
   StatePool::Limits state;          // from plan_state; no slots: `steps.sequences` full contexts, and some more slots
   TokenSet allowed;                 // tokens that the tokenizer has; none: all
   std::vector<int32_t> end_tokens;  // end an answer, unless it ignores them

@@ -28,9 +28,9 @@ struct PoolView {
 };
 
 struct SchedulerLimits {
-  int64_t step_tokens = 512;  // rows of a step, at least `sequences`
-  int64_t chunk = 256;        // rows of one sequence in a step
-  int32_t sequences = 8;      // running at once
+  int64_t step_tokens = 0;  // rows of a step, at least `sequences`
+  int64_t chunk = 0;        // rows of one sequence in a step
+  int32_t sequences = 8;    // running at once
   // Rows of a step that has drawn tokens to compute as well, beside those: how long prompts may hold up answers.
   int64_t beside_answers = std::numeric_limits<int64_t>::max();
   // Ranges end on a multiple of 64, at `until` or at the last token, and nowhere else. `chunk` is at least 64, and

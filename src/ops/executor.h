@@ -77,6 +77,8 @@ class Executor {
   virtual Memory allocate(size_t bytes) = 0;
   // Bytes that `allocate` could still give: of the device's memory, where it has its own.
   virtual int64_t available_memory() const { return memory_info().available; }
+  // Rows of a step at which wide products come near to their peak; more of them only make the step longer.
+  virtual int64_t step_rows() const { return 512; }
   // Copy between host memory and a contiguous tensor of this executor's memory, after everything submitted so far.
   virtual void upload(Tensor to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Tensor from) = 0;

@@ -30,6 +30,7 @@ struct ServeOptions {
   std::optional<bool> think;           // where requests do not say
   double memory_share = 0.5;           // of the memory that is free, for the state of sequences
   int32_t parallel = 32;               // sequences that run at once
+  int64_t step_tokens = 0;             // rows of a step; 0: as many as the device uses well
   int32_t queue = 256;                 // more that wait
   bool deterministic = false;          // the same tokens whatever else runs
   std::string cache_folder;            // where the prefix cache survives a restart; empty: nowhere

@@ -12,8 +12,6 @@
 namespace braid::server {
 namespace {
 
-constexpr int64_t kStepTokens = 512, kChunk = 256;
-
 // Which model it is, for files of its state: names, sizes and times of what it is read from.
 std::string identity_of(const std::filesystem::path& folder) {
   std::vector<std::string> files;
@@ -36,7 +34,7 @@ EngineOptions engine_options(const ServeOptions& options, const OpenModel& model
   StatePool::Limits state = plan_state(model.spec.needs, memory);
   state.slots += kCacheSlots;
   return {.context = model.context,
-          .steps = {.step_tokens = kStepTokens, .chunk = kChunk, .sequences = options.parallel},
+          .steps = {.step_tokens = options.step_tokens, .sequences = options.parallel},
           .state = state,
           .allowed = allowed_tokens(model),
           .end_tokens = model.generation.end_tokens,

@@ -132,7 +132,7 @@ def check(answer, path):
     kind = headers.get("content-type", "")
     if kind.startswith("text/event-stream"):
         assert body.endswith(b"\n\n"), body[-200:]
-        for line in body.decode("utf-8").splitlines():
+        for line in body.decode("utf-8").split("\n"):
             if line.startswith("data: ") and line != "data: [DONE]":
                 event = json.loads(line[6:])
                 assert not (isinstance(event.get("error"), dict) and "server" in str(event["error"].get("type", ""))), event

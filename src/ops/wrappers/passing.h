@@ -21,6 +21,7 @@ class PassingExecutor : public Executor {
   Limits measure_limits(size_t footprint) override { return inner_.measure_limits(footprint); }
   Memory allocate(size_t bytes) override { return inner_.allocate(bytes); }
   int64_t available_memory() const override { return inner_.available_memory(); }
+  int64_t step_rows() const override { return inner_.step_rows(); }
   void upload(Tensor to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, Tensor from) override { inner_.download(to, from); }
   Weight pack(Weight plain) override { return inner_.pack(std::move(plain)); }
