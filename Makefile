@@ -60,6 +60,7 @@ cuda-all:
 	@cmake --build build-cuda-all --target braid_cuda
 
 install:
+	@cmake --build build --target braid braid_library
 	@cmake --install build --prefix $(PREFIX)
 
 format:

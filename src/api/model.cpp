@@ -145,6 +145,19 @@ OpenModel open_model(const OpenOptions& options) {
   return model;
 }
 
+Json special_tokens(const OpenModel& model) {
+  Json out = Json::object();
+  if (!model.tokenizer) return out;
+  const TokenizerConfig& config = model.tokenizer->config();
+  const std::pair<const char*, const std::optional<std::string>*> named[] = {{"bos_token", &config.bos_token},
+                                                                             {"eos_token", &config.eos_token},
+                                                                             {"pad_token", &config.pad_token},
+                                                                             {"unk_token", &config.unk_token}};
+  for (const auto& [name, token] : named)
+    if (*token) out[name] = **token;
+  return out;
+}
+
 TokenSet allowed_tokens(const OpenModel& model) {
   if (!model.tokenizer) return {};
   TokenSet allowed(static_cast<size_t>((model.spec.vocabulary + 31) / 32), 0);

@@ -74,6 +74,9 @@ struct OpenModel {
 // memory; a context that was not asked for is shortened to what fits, and the log says so.
 OpenModel open_model(const OpenOptions& options);
 
+// bos_token, eos_token and others as templates know them; an empty object when there is no tokenizer.
+Json special_tokens(const OpenModel& model);
+
 // The tokens that the model's tokenizer has; all of the vocabulary when there is no tokenizer.
 TokenSet allowed_tokens(const OpenModel& model);
 

@@ -32,20 +32,6 @@ struct Options {
   bool raw = false, stats = false, json = false;
 };
 
-// As templates know them: bos_token, eos_token ...
-Json special_tokens(const OpenModel& model) {
-  Json out = Json::object();
-  if (!model.tokenizer) return out;
-  const TokenizerConfig& config = model.tokenizer->config();
-  const std::pair<const char*, const std::optional<std::string>*> named[] = {{"bos_token", &config.bos_token},
-                                                                             {"eos_token", &config.eos_token},
-                                                                             {"pad_token", &config.pad_token},
-                                                                             {"unk_token", &config.unk_token}};
-  for (const auto& [name, token] : named)
-    if (*token) out[name] = **token;
-  return out;
-}
-
 // Prints thoughts dimmed (on a terminal) and the answer plain, each beginning on a line of its own.
 class Printer {
  public:

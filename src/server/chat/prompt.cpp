@@ -9,19 +9,6 @@
 namespace braid::server {
 namespace {
 
-// As templates know them: bos_token, eos_token ...
-Json special_tokens(const Tokenizer& tokenizer) {
-  const TokenizerConfig& config = tokenizer.config();
-  const std::pair<const char*, const std::optional<std::string>*> named[] = {{"bos_token", &config.bos_token},
-                                                                             {"eos_token", &config.eos_token},
-                                                                             {"pad_token", &config.pad_token},
-                                                                             {"unk_token", &config.unk_token}};
-  Json out = Json::object();
-  for (const auto& [name, token] : named)
-    if (*token) out[name] = **token;
-  return out;
-}
-
 const Tokenizer& tokenizer_of(const OpenModel& model) {
   if (!model.tokenizer)
     throw ApiError(Fault::Invalid, "the model has no tokenizer: only prompts of token ids are served");
@@ -31,7 +18,7 @@ const Tokenizer& tokenizer_of(const OpenModel& model) {
 std::string render(const OpenModel& model, ChatInput input) {
   if (!model.chat_template)
     throw ApiError(Fault::Invalid, "the model has no chat template; use /v1/completions, or --chat-template");
-  input.special_tokens = special_tokens(tokenizer_of(model));
+  input.special_tokens = special_tokens(model);
   try {
     return render_chat(*model.chat_template, input);
   } catch (const TemplateError& error) {
