@@ -141,6 +141,11 @@ TEST_F(CacheTest, TheSamePromptAgainComputesLessThanAChunk) {
   const Answer again = ask(engine, request);
   EXPECT_EQ(again.usage.cached, 256);
   expect_same(again, cold(request));
+  // From then on nothing but the last token, whose logits are wanted.
+  const Answer third = ask(engine, request);
+  EXPECT_EQ(third.usage.cached, 289);
+  EXPECT_EQ(third.usage.computed, 1 + 8);
+  expect_same(third, cold(request));
 }
 
 TEST_F(CacheTest, SamePromptsAtOnceAreComputedOnce) {

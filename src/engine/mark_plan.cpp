@@ -20,7 +20,9 @@ std::vector<int64_t> mark_lengths(const MarkPlan& plan) {
   };
   for (const int64_t border : plan.borders) add(border);
   for (int64_t at = plan.interval; plan.interval > 0 && at < plan.prompt; at += plan.interval) add(at);
-  add(border_below(std::min(plan.common, plan.prompt - 1)));
+  // A prompt that was asked before will be asked again: all but its last token, whose logits are wanted.
+  const bool again = plan.common >= plan.prompt - 1 && !plan.strict;
+  add(again ? plan.prompt - 1 : border_below(std::min(plan.common, plan.prompt - 1)));
   const int64_t last = lengths.empty() ? plan.cached : std::max(plan.cached, *std::ranges::max_element(lengths));
   if (plan.prompt - 1 - last >= kBorder) add(border_below(plan.prompt - 1));
   std::ranges::sort(lengths);

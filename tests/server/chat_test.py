@@ -90,6 +90,16 @@ class Chat(server.Case):
                                           {"role": "user", "content": [{"type": "text", "text": "Define river."}]}]}
         self.assertEqual(self.text(plain), self.text(parts))
 
+    def test_a_template_of_its_own(self):
+        body = chat("Spell banana.", chat_template="{% for m in messages %}{{ m.content + name }}{% endfor %}",
+                    chat_template_kwargs={"name": " river"}, max_tokens=4)
+        prompt = self.server.post("/tokenize", {"prompt": "Spell banana. river"})[2]["tokens"]
+        self.assertEqual(self.ask(body)["usage"]["prompt_tokens"], len(prompt))
+        self.assertEqual(self.server.post("/tokenize", body)[2]["tokens"], prompt)
+        for source, word in (("{% for", "chat_template"), ("{{ raise_exception('not this way') }}", "not this way"),
+                             ("{% for i in range(100000000) %}x{% endfor %}", "chat template"), (5, "chat_template")):
+            self.assertIn(word, self.ask({**body, "chat_template": source}, 400)["error"]["message"])
+
     def test_several_answers(self):
         body = chat("Give me a synonym for happy.", n=3, temperature=1.5, seed=5)
         got = self.ask(body)

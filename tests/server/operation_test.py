@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -130,6 +131,42 @@ class Operation(server.Case):
         answer = connection.getresponse()
         self.assertEqual((answer.status, answer.read()), (200, b""))
         connection.close()
+
+
+class Priority(server.Case):
+    options = ["--max-parallel", 1, "--cache-mb", 0]
+
+    def test_who_is_more_urgent_goes_first(self):
+        """While one runs, three wait: they are served by priority, whatever the order they came in."""
+        ended = []
+
+        def ask(name, priority, tokens):
+            status, _, got = self.server.post(PATH, chat("Who are you?", ignore_eos=True, max_tokens=tokens, priority=priority))
+            self.assertEqual(status, 200, got)
+            ended.append(name)
+
+        first = threading.Thread(target=ask, args=("first", -9, 1500))
+        first.start()
+        while self.server.metric("braid_sequences_running") == 0:
+            time.sleep(0.005)
+        threads = []
+        for count, (name, priority) in enumerate((("late", 5), ("usual", 0), ("urgent", -5)), 2):
+            threads.append(threading.Thread(target=ask, args=(name, priority, 200)))
+            threads[-1].start()
+            while self.server.metric("braid_requests_unfinished") < count:
+                time.sleep(0.005)
+        for thread in (first, *threads):
+            thread.join()
+        self.assertEqual(ended, ["first", "urgent", "usual", "late"])
+
+    def test_a_running_one_gives_way(self):
+        """With one place, a more urgent request takes it at once, and the other one goes on afterwards."""
+        slow = self.server.events(PATH, chat("Who are you?", ignore_eos=True, max_tokens=1500, stream=True, priority=1))
+        next(slow)
+        self.assertEqual(self.server.post(PATH, chat("Spell banana.", priority=0))[0], 200)
+        self.assertEqual(self.server.metric("braid_requests_unfinished"), 1)
+        self.assertGreaterEqual(self.server.metric("braid_preemptions_total"), 1)
+        self.assertEqual(server.chunks(slow)[-1]["choices"][0]["finish_reason"], "length")
 
 
 class Start(braid.Case):

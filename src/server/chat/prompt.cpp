@@ -15,12 +15,18 @@ const Tokenizer& tokenizer_of(const OpenModel& model) {
   return *model.tokenizer;
 }
 
-std::string render(const OpenModel& model, ChatInput input) {
-  if (!model.chat_template)
+// What a request is rendered with.
+struct Rendering {
+  const OpenModel& model;
+  const ChatTemplate* chat_template;  // null: there is none
+};
+
+std::string render(const Rendering& how, ChatInput input) {
+  if (how.chat_template == nullptr)
     throw ApiError(Fault::Invalid, "the model has no chat template; use /v1/completions, or --chat-template");
-  input.special_tokens = special_tokens(model);
+  input.special_tokens = special_tokens(how.model);
   try {
-    return render_chat(*model.chat_template, input);
+    return render_chat(*how.chat_template, input);
   } catch (const TemplateError& error) {
     throw ApiError(Fault::Invalid, fmt::format("chat template: {}", error.what()), "messages", "template_error");
   } catch (const Error& error) {
@@ -41,9 +47,9 @@ std::string continued_text(const Json& messages) {
 }
 
 // The rendering up to where the last message begins; what templates put after it is cut.
-std::string before_continued(const OpenModel& model, ChatInput input, const std::string& text) {
+std::string before_continued(const Rendering& how, ChatInput input, const std::string& text) {
   input.add_generation_prompt = false;
-  std::string rendered = render(model, std::move(input));
+  std::string rendered = render(how, std::move(input));
   const size_t at = text.empty() ? std::string::npos : rendered.rfind(text);
   if (at == std::string::npos)
     throw ApiError(Fault::Invalid, "continue_final_message: the chat template leaves no trace of the last message",
@@ -56,7 +62,7 @@ size_t common_prefix(std::string_view left, std::string_view right) {
 }
 
 // The common beginning of two renderings whose only user message differs: the system and tools part.
-size_t system_part(const OpenModel& model, const ChatInput& input, std::string_view text) {
+size_t system_part(const Rendering& how, const ChatInput& input, std::string_view text) {
   ChatInput probe = input;
   const auto first =
       std::ranges::find_if(input.messages, [](const Json& message) { return message.value("role", "") != "system"; });
@@ -66,19 +72,19 @@ size_t system_part(const OpenModel& model, const ChatInput& input, std::string_v
   for (size_t i = 0; i < kept; ++i) probe.messages.push_back(input.messages[i]);
   probe.messages.push_back({{"role", "user"}, {"content", "\x01"}});
   try {
-    return common_prefix(text, render(model, std::move(probe)));
+    return common_prefix(text, render(how, std::move(probe)));
   } catch (const ApiError&) {
     return 0;  // a template that wants more than this has no such border
   }
 }
 
 // What stays of the rendering when an answer and a next question follow.
-size_t lasting_part(const OpenModel& model, const ChatInput& input, std::string_view text) {
+size_t lasting_part(const Rendering& how, const ChatInput& input, std::string_view text) {
   ChatInput next = input;
   next.messages.push_back({{"role", "assistant"}, {"content", "\x01"}});
   next.messages.push_back({{"role", "user"}, {"content", "\x01"}});
   try {
-    return common_prefix(text, render(model, std::move(next)));
+    return common_prefix(text, render(how, std::move(next)));
   } catch (const ApiError&) {
     return 0;
   }
@@ -102,14 +108,16 @@ std::vector<int64_t> token_borders(const Tokenizer& tokenizer, const std::vector
 
 Prompt chat_prompt(const OpenModel& model, const Dialect& dialect, const ChatRequest& request) {
   const Tokenizer& tokenizer = tokenizer_of(model);
+  const std::optional<ChatTemplate>& chosen = request.chat_template ? request.chat_template : model.chat_template;
+  const Rendering how{model, chosen ? &*chosen : nullptr};
   const ChatInput& input = request.input;
   const std::string continued = request.continue_final ? continued_text(input.messages) : "";
-  std::string text = request.continue_final ? before_continued(model, input, continued) : render(model, input);
+  std::string text = request.continue_final ? before_continued(how, input, continued) : render(how, input);
   Prompt prompt{.start = reasoning_start(text, dialect, continued)};
   text += continued;
   prompt.tokens = tokenizer.encode(text, {.add_special_tokens = false});
   prompt.borders =
-      token_borders(tokenizer, prompt.tokens, {system_part(model, input, text), lasting_part(model, input, text)});
+      token_borders(tokenizer, prompt.tokens, {system_part(how, input, text), lasting_part(how, input, text)});
   return prompt;
 }
 

@@ -49,6 +49,7 @@ struct ToolChoice {
 // {"type": "function", "function": {...}}.
 struct ChatRequest {
   ChatInput input;
+  std::optional<ChatTemplate> chat_template;  // absent: the model's
   bool continue_final = false;  // the answer goes on where the last message, an assistant's, ends
   ToolChoice tool_choice;
   bool parallel_calls = true;

@@ -124,6 +124,7 @@ ToolChoice read_tool_choice(Fields& fields, const Json& tools) {
 void read_template_variables(const Service& service, Fields& fields, ChatRequest& chat) {
   Json& variables = chat.input.variables;
   if (service.options.think) variables["enable_thinking"] = *service.options.think;
+  chat.chat_template = read_chat_template(fields);
   if (const auto effort = fields.text("reasoning_effort")) {
     variables["reasoning_effort"] = *effort;
     if (*effort == "none") variables["enable_thinking"] = false;
@@ -165,6 +166,17 @@ AnswerOptions read_answer_options(const Service& service, Fields& fields) {
     out.prompt_logprobs = static_cast<int32_t>(*top);
   out.format = read_format(fields);
   return out;
+}
+
+std::optional<ChatTemplate> read_chat_template(Fields& fields) {
+  const auto source = fields.text("chat_template");
+  if (!source) return std::nullopt;
+  try {
+    return ChatTemplate(*source, "chat_template",
+                        {.limits = {.output_bytes = 8 << 20, .steps = 1'000'000, .built_bytes = 64 << 20}});
+  } catch (const TemplateError& error) {
+    fields.refuse("chat_template", error.what());
+  }
 }
 
 ChatCompletion read_chat_completion(const Service& service, const Json& body) {

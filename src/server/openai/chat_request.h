@@ -18,6 +18,9 @@ struct ChatCompletion {
 // Faults are ApiErrors that name the field.
 ChatCompletion read_chat_completion(const Service& service, const Json& body);
 
+// The request's own template, within limits that a client may be given; absent: the model's.
+std::optional<ChatTemplate> read_chat_template(Fields& fields);
+
 // Fields that chat and plain completions share: sampling, ends, choices, priority, formats. Not `logprobs`, which
 // differs.
 AnswerOptions read_answer_options(const Service& service, Fields& fields);

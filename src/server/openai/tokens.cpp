@@ -3,6 +3,7 @@
 #include "server/chat/messages.h"
 #include "server/chat/prompt.h"
 #include "server/fields.h"
+#include "server/openai/chat_request.h"
 #include "server/openai/error.h"
 #include "server/routes.h"
 
@@ -18,6 +19,7 @@ std::vector<int32_t> tokens_of_chat(const Service& service, Fields& fields, cons
   ChatRequest chat;
   chat.input.messages = normal_messages(messages);
   if (const Json* tools = fields.list("tools")) chat.input.tools = normal_tools(*tools);
+  chat.chat_template = read_chat_template(fields);
   if (const Json* variables = fields.object("chat_template_kwargs")) chat.input.variables = *variables;
   chat.continue_final = fields.flag("continue_final_message").value_or(false);
   chat.input.add_generation_prompt = fields.flag("add_generation_prompt").value_or(!chat.continue_final);
