@@ -73,6 +73,12 @@ TEST(DeltaRule, HoldsForTheSizesOfRealModels) {
   }
 }
 
+// So long that a GPU walks the sequence in parts; the second one has fewer chunks than parts.
+TEST(DeltaRule, HoldsForLongSequencesOfFewHeads) {
+  const Mixer m{.key_heads = 1, .value_heads = 1, .keys = 128, .values = 128};
+  hold([&](Case& c) -> Op { return mix(c, m, {{100, 1700, 2}, {7, 70, 0}}); });
+}
+
 // Slots out of order; the slots that nobody names keep their bytes, which the case checks.
 TEST(DeltaRule, HoldsForRaggedBatches) {
   for (const Mixer& m : kMixers) {

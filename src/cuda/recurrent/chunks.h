@@ -21,15 +21,14 @@ constexpr int kMostRatio = 8;             // value heads a key head
 struct ChunkTiles {
   // [place][key head][k columns 0..63, k 64..127, q 0..63, q 64..127]
   uint8_t* heads;
-  // [place][value head][inverse of the rows' system, [i, l]; what u_l adds to o_i, [i, l]; beta v columns 0..63,
-  // 64..127]
+  // [place][value head][inverse of the rows' system, [i, l]; what u_l adds to o_i, [i, l]]
   uint8_t* mixes;
-  // [place][value head][3][64] f32: decay from the chunk's start through row i; from after row i to the chunk's end;
-  // the first times beta
+  // [place][value head][4][64] f32: decay from the chunk's start through row i; from after row i to the chunk's end;
+  // the first times beta; beta
   float* decays;
 };
-constexpr int kHeadTiles = 4, kMixTiles = 4, kDecays = 3;
-constexpr int kMixRead = 1, kMixValues = 2;
+constexpr int kHeadTiles = 4, kMixTiles = 2, kDecays = 4;
+constexpr int kMixRead = 1;
 
 struct Chunk {
   int32_t sequence = 0;
@@ -107,7 +106,14 @@ __device__ inline float high_of(uint32_t pair) { return __uint_as_float(pair & 0
 // The same in f16, which has three bits more; beyond its range, 65504, numbers become its largest.
 __device__ inline uint32_t half_pair(float low, float high) {
   uint32_t out;
+#if __CUDA_ARCH__ >= 860
+  // Two instructions; the conversion that saturates takes as long as six.
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;\nmin.NaN.xorsign.abs.f16x2 %0, %0, %3;"
+      : "=r"(out)
+      : "f"(high), "f"(low), "r"(0x7BFF7BFFu));
+#else
   asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+#endif
   return out;
 }
 __device__ inline float2 halves_of(uint32_t pair) { return __half22float2(reinterpret_cast<const __half2&>(pair)); }
@@ -175,7 +181,25 @@ void with_quads(const DeltaView& d, const Launch& launch) {
 void prepare_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int64_t places);
 // Computes the rows that are alone in the first chunk of a sequence, or those in the last one.
 void decode_rows(Context& context, const DeltaView& d, bool last);
+
+// A long sequence of few heads is cut into parts of as many chunks, which run at once (docs/delta_rule.md).
+struct Parts {
+  int count = 1;
+  // [sequence][value head][count][128][128]: the state before each part; behind the measuring walk, from the second one
+  // on, what the part before it adds to a state
+  float* states = nullptr;
+  // [sequence][value head][count][128][128]: the matrix that carries a state over the part, transposed
+  float* moves = nullptr;
+
+  __device__ int64_t at(const DeltaView& d, int32_t sequence, int head, int part) const {
+    return ((int64_t{sequence} * d.value_heads + head) * count + part) * kHead * kHead;
+  }
+  __device__ int each(const Run& run) const { return (run.chunks() + count - 1) / count; }
+};
+
 // Walks the chunks of every sequence: states and outputs.
-void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles);
+void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, const Parts& parts);
+// From what the measuring walk left to the state before each part.
+void join_parts(cudaStream_t stream, const DeltaView& d, const Parts& parts);
 
 }  // namespace braid::cuda

@@ -276,6 +276,19 @@ bool on_tensor_cores(const DeltaRule& op) {
          whole(op.state) && op.qkv.dtype == op.out.dtype && op.z.dtype == op.out.dtype;
 }
 
+// Parts of a sequence: none where its heads fill half of the device or its chunks are few; else so many that the
+// measuring walk, two matrices of each part but the last, takes the device once.
+Parts parts_of(Context& context, const DeltaView& d, int longest) {
+  constexpr int kFewest = 3, kChunks = 8;
+  const int64_t heads = int64_t{d.value_heads} * d.rows.sequences;
+  Parts parts{.count = static_cast<int>(std::min<int64_t>(context.multiprocessors() / (4 * heads) + 1,
+                                                          longest / (kChunk * kChunks)))};
+  if (parts.count < kFewest) return {};
+  parts.states = context.take<float>(heads * parts.count * kHead * kHead);
+  parts.moves = context.take<float>(heads * parts.count * kHead * kHead);
+  return parts;
+}
+
 void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
   cudaStream_t stream = context.stream();
   decode_rows(context, d, false);
@@ -285,7 +298,7 @@ void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
                          .mixes = context.take<uint8_t>(places * d.value_heads * kMixTiles * kTileBytes),
                          .decays = context.take<float>(places * d.value_heads * kDecays * kChunk)};
   prepare_chunks(stream, d, tiles, places);
-  walk_chunks(stream, d, tiles);
+  walk_chunks(stream, d, tiles, parts_of(context, d, longest));
   decode_rows(context, d, true);
   launch_context(context, d, 2);
 }

@@ -9,13 +9,12 @@
 namespace braid::cuda {
 namespace {
 
-constexpr int kThreads = 256, kStripRows = 8, kProductStride = 72;
-constexpr int kTogether = kHeadTiles;  // systems that are solved at once
+constexpr int kThreads = 256, kStripRows = 8;
+constexpr int kTogether = kHeadTiles;  // value heads whose systems are solved at once
 
 struct Workspace {
   uint8_t heads[kHeadTiles * kTileBytes];  // k and q; later the systems
-  float kk[kChunk * kProductStride];
-  float qk[kChunk * kProductStride];
+  uint8_t reads[kTogether * kTileBytes];
   float cumulated[kMostRatio][kChunk];  // log2 of the decay through each row
   float beta[kMostRatio][kChunk];
 };
@@ -85,112 +84,102 @@ __device__ uint32_t place_in_tiles(int row) {
   return lane / 16 * kTileBytes + swizzled(row, lane % 16 / 2) + lane % 2 * 8;
 }
 
-// Rows of k or q of unit length, times `length`, to both places; rows beyond the chunk's are zero.
+// Rows of k or q of unit length, times `length`; rows beyond the chunk's are zero.
 template <typename Q>
-__device__ void make_keys(Strip<Q>& strip, int first, int rows, float length, uint8_t* tiles, uint8_t* copy) {
+__device__ void make_keys(Strip<Q>& strip, int first, int rows, float length, uint8_t* tiles) {
 #pragma unroll
   for (int r = 0; r < kStripRows; ++r) {
     const float4 y = strip.row(r);
     const float squares = sum_of_warp(y.x * y.x + y.y * y.y + y.z * y.z + y.w * y.w);
     const float factor = first + r < rows ? length * rsqrtf(squares + 1e-6f) : 0.0f;
-    const uint2 pairs{half_pair(y.x * factor, y.y * factor), half_pair(y.z * factor, y.w * factor)};
-    const uint32_t at = place_in_tiles(first + r);
-    *reinterpret_cast<uint2*>(tiles + at) = pairs;
-    *reinterpret_cast<uint2*>(copy + at) = pairs;
+    *reinterpret_cast<uint2*>(tiles + place_in_tiles(first + r)) = {half_pair(y.x * factor, y.y * factor),
+                                                                    half_pair(y.z * factor, y.w * factor)};
   }
 }
 
-// Rows of v times beta, which is zero beyond the chunk's rows.
-template <typename Q>
-__device__ void make_values(Strip<Q>& strip, int first, const float* beta, uint8_t* tiles) {
-#pragma unroll
-  for (int r = 0; r < kStripRows; ++r) {
-    const float4 y = strip.row(r);
-    const float b = beta[first + r];
-    *reinterpret_cast<uint2*>(tiles + place_in_tiles(first + r)) = {half_pair(b * y.x, b * y.y),
-                                                                    half_pair(b * y.z, b * y.w)};
-  }
-}
-
-// kk = k k^T and qk = q k^T, on and below the diagonal: 16 rows a warp.
-__device__ void multiply_keys(Workspace& w) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp % 4 * 16;
-  const uint8_t *keys = w.heads, *left = w.heads + warp / 4 * 2 * kTileBytes;
-  float sums[8][4] = {};
-#pragma unroll
-  for (int step = 0; step < kHead / 16; ++step) {
-    const int tile = step / 4 * kTileBytes, piece = step % 4 * 2;
-    uint32_t a[4];
-    load_fragment(a, left + tile + swizzled(first + lane % 16, piece + lane / 16));
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if (16 * j > first) break;
-      uint32_t b[4];
-      load_fragment(b, keys + tile + swizzled(16 * j + lane / 16 * 8 + lane % 8, piece + lane / 8 % 2));
-      multiply_halves(sums[2 * j], a, b[0], b[1]);
-      multiply_halves(sums[2 * j + 1], a, b[2], b[3]);
-    }
-  }
-  float* out = (warp / 4 == 0 ? w.kk : w.qk) + (first + lane / 4) * kProductStride + lane % 4 * 2;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    *reinterpret_cast<float2*>(out + 8 * j) = {sums[j][0], sums[j][1]};
-    *reinterpret_cast<float2*>(out + 8 * kProductStride + 8 * j) = {sums[j][2], sums[j][3]};
-  }
-}
-
-// Log decays and betas of the value heads; the decays are cumulated in order.
+// Log decays and betas of a value head, a warp each; the decays are cumulated in order.
 __device__ void make_gates(const DeltaView& d, const Chunk& chunk, Workspace& w, int first_head) {
-  const int ratio = d.value_heads / d.key_heads;
-  for (int i = threadIdx.x; i < ratio * kChunk; i += kThreads) {
-    const int which = i / kChunk, r = i % kChunk, head = first_head + which;
-    float log_decay = 0, beta = 0;
-    if (r < chunk.rows) {
-      const int64_t row = chunk.first + r;
-      const float x = get(d.a, row * d.a.stride[0] + head) + d.dt_bias[head];
-      log_decay = -expf(d.a_log[head]) * (x > 20.0f ? x : log1pf(expf(x)));
-      beta = sigmoid(get(d.b, row * d.b.stride[0] + head)) * d.beta_scale;
-    }
-    w.cumulated[which][r] = kLog2E * log_decay, w.beta[which][r] = beta;
+  const int which = threadIdx.x / 32, lane = threadIdx.x % 32, head = first_head + which;
+  if (which >= d.value_heads / d.key_heads) return;
+  float* log_decay = w.cumulated[which];
+#pragma unroll
+  for (int r = lane; r < kChunk; r += 32) {
+    const int64_t row = chunk.first + min(r, chunk.rows - 1);
+    const float x = get(d.a, row * d.a.stride[0] + head) + d.dt_bias[head];
+    const float rate = -expf(d.a_log[head]) * (x > 20.0f ? x : log1pf(expf(x)));
+    const float beta = sigmoid(get(d.b, row * d.b.stride[0] + head)) * d.beta_scale;
+    log_decay[r] = r < chunk.rows ? kLog2E * rate : 0.0f, w.beta[which][r] = r < chunk.rows ? beta : 0.0f;
   }
-  __syncthreads();
-  if (threadIdx.x < ratio) {
+  __syncwarp();
+  if (lane == 0) {
     float sum = 0;
-    float* log_decay = w.cumulated[threadIdx.x];
 #pragma unroll 16
     for (int r = 0; r < kChunk; ++r) log_decay[r] = sum += log_decay[r];
   }
-  __syncthreads();
+  __syncwarp();
 }
 
-// For one value head: the strictly lower part of its system, what u_l adds to o_i, decays to and from the borders.
-__device__ void apply_gates(const Workspace& w, int which, uint8_t* system, uint8_t* reads, float* decays) {
-  const float *cumulated = w.cumulated[which], *betas = w.beta[which];
-  if (threadIdx.x < kChunk) {
-    const float since = power_of_two(cumulated[threadIdx.x]);
-    decays[threadIdx.x] = since;
-    decays[kChunk + threadIdx.x] = power_of_two(cumulated[kChunk - 1] - cumulated[threadIdx.x]);
-    decays[2 * kChunk + threadIdx.x] = since * betas[threadIdx.x];
-  }
+// Products of rows on and below the diagonal, 16 rows a warp: the first four warps have k k^T, the others q k^T.
+struct Products {
+  float sums[8][4] = {};
+  int first = threadIdx.x / 32 % 4 * 16;
+  bool of_keys = threadIdx.x < 128;
+
+  __device__ void make(const Workspace& w) {
+    const int lane = threadIdx.x % 32;
+    const uint8_t *keys = w.heads, *left = w.heads + (of_keys ? 0 : 2 * kTileBytes);
+#pragma unroll 1
+    for (int step = 0; step < kHead / 16; ++step) {
+      const int tile = step / 4 * kTileBytes, piece = step % 4 * 2;
+      uint32_t a[4];
+      load_fragment(a, left + tile + swizzled(first + lane % 16, piece + lane / 16));
 #pragma unroll
-  for (int item = threadIdx.x; item < kChunk * 8; item += kThreads) {
-    const int i = item / 8, piece = item % 8, first = piece * 8;
-    uint4 lower{}, mixes{};
-    if (first <= i) {
-      const float now = cumulated[i], beta = betas[i];
-      const float *kk = w.kk + i * kProductStride + first, *qk = w.qk + i * kProductStride + first;
-      const auto decay = [&](int n) { return first + n <= i ? power_of_two(now - cumulated[first + n]) : 0.0f; };
-      const auto both = [&](int n, uint32_t& mix, uint32_t& low) {
-        const float a = decay(n), b = decay(n + 1);
-        mix = half_pair(a * qk[n], b * qk[n + 1]);
-        low = half_pair(first + n < i ? beta * a * kk[n] : 0.0f, first + n + 1 < i ? beta * b * kk[n + 1] : 0.0f);
-      };
-      both(0, mixes.x, lower.x), both(2, mixes.y, lower.y), both(4, mixes.z, lower.z), both(6, mixes.w, lower.w);
+      for (int j = 0; j < 4; ++j) {
+        if (16 * j > first) break;
+        uint32_t b[4];
+        load_fragment(b, keys + tile + swizzled(16 * j + lane / 16 * 8 + lane % 8, piece + lane / 8 % 2));
+        multiply_halves(sums[2 * j], a, b[0], b[1]);
+        multiply_halves(sums[2 * j + 1], a, b[2], b[3]);
+      }
     }
-    *reinterpret_cast<uint4*>(system + swizzled(i, piece)) = lower;
-    *reinterpret_cast<uint4*>(reads + swizzled(i, piece)) = mixes;
   }
+  // For one value head: the strictly lower part of its system, or what u_l adds to o_i.
+  __device__ void apply_gates(const Workspace& w, int which, uint8_t* tile) const {
+    const int lane = threadIdx.x % 32, row = first + lane / 4, t = lane % 4, strict = of_keys ? 1 : 0;
+    const float* cumulated = w.cumulated[which];
+    const float now[2] = {cumulated[row], cumulated[row + 8]};
+    const float beta[2] = {of_keys ? w.beta[which][row] : 1.0f, of_keys ? w.beta[which][row + 8] : 1.0f};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      uint32_t pairs[2] = {};
+      const int column = 8 * j + 2 * t;
+      if (8 * j < first + 16) {
+        const float2 then = *reinterpret_cast<const float2*>(cumulated + column);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float low = beta[i] * power_of_two(now[i] - then.x) * sums[j][2 * i];
+          const float high = beta[i] * power_of_two(now[i] - then.y) * sums[j][2 * i + 1];
+          pairs[i] =
+              half_pair(column + strict <= row + 8 * i ? low : 0.0f, column + 1 + strict <= row + 8 * i ? high : 0.0f);
+        }
+      }
+      *reinterpret_cast<uint32_t*>(tile + swizzled(row, j) + t * 4) = pairs[0];
+      *reinterpret_cast<uint32_t*>(tile + swizzled(row + 8, j) + t * 4) = pairs[1];
+    }
+  }
+};
+
+// Decays to and from the borders of `count` heads.
+__device__ void write_decays(const Workspace& w, int first, int count, float* decays) {
+  const int which = threadIdx.x / kChunk, row = threadIdx.x % kChunk;
+  if (which >= count) return;
+  const float* cumulated = w.cumulated[first + which];
+  const float since = power_of_two(cumulated[row]), beta = w.beta[first + which][row];
+  decays += which * kDecays * kChunk + row;
+  decays[0] = since, decays[kChunk] = power_of_two(cumulated[kChunk - 1] - cumulated[row]);
+  decays[2 * kChunk] = since * beta, decays[3 * kChunk] = beta;
 }
+static_assert(kThreads >= kTogether * kChunk && kThreads / 32 >= kMostRatio);
 
 // Inverts (1 + lower) of two blocks of 16 on the diagonal of a tile, in f32: half a warp a block, a lane a column.
 __device__ void invert_diagonal(uint8_t* tile, int block) {
@@ -217,19 +206,20 @@ __device__ void invert_diagonal(uint8_t* tile, int block) {
   __syncwarp();
 }
 
-// Two inverted blocks of kSize = 16 kBlocks rows on the diagonal, and the block of the system below the first one: puts
-// -(second inverse) (block) (first inverse) in its place.
+// Two inverted blocks of 16 kBlocks rows on the diagonal, and the block of the system below the first one: rows 16 m ..
+// 16 m + 15 of -(second inverse) (block) (first inverse), which takes the block's place once all rows are made.
 template <int kBlocks>
-__device__ void join_blocks(uint8_t* tile, int first) {
-  const int lane = threadIdx.x % 32, below = first + 16 * kBlocks;
-  const auto at = [&](int row, int column) { return tile + swizzled(row + lane % 16, column / 8 + lane / 16); };
-  float out[kBlocks][2 * kBlocks][4] = {};
-#pragma unroll
-  for (int m = 0; m < kBlocks; ++m) {
+struct Join {
+  float out[2 * kBlocks][4] = {};
+
+  __device__ void make(const uint8_t* tile, int first, int m) {
+    const int lane = threadIdx.x % 32, below = first + 16 * kBlocks;
+    const auto at = [&](int row, int column) { return tile + swizzled(row + lane % 16, column / 8 + lane / 16); };
     float part[2 * kBlocks][4] = {};
     uint32_t a[4], b[4];
 #pragma unroll
-    for (int k = 0; k <= m; ++k) {
+    for (int k = 0; k < kBlocks; ++k) {
+      if (k > m) break;
       load_fragment(a, at(below + 16 * m, below + 16 * k));
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
@@ -245,75 +235,88 @@ __device__ void join_blocks(uint8_t* tile, int first) {
 #pragma unroll
       for (int n = 0; n <= k; ++n) {
         load_across(b, at(first + 16 * k, first + 16 * n));
-        multiply_halves(out[m][2 * n], a, b[0], b[1]), multiply_halves(out[m][2 * n + 1], a, b[2], b[3]);
+        multiply_halves(out[2 * n], a, b[0], b[1]), multiply_halves(out[2 * n + 1], a, b[2], b[3]);
       }
     }
   }
-  __syncwarp();
-#pragma unroll
-  for (int m = 0; m < kBlocks; ++m)
+  __device__ void put(uint8_t* tile, int first, int m) const {
+    const int lane = threadIdx.x % 32, below = first + 16 * kBlocks;
 #pragma unroll
     for (int n = 0; n < 2 * kBlocks; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         *reinterpret_cast<uint32_t*>(tile + swizzled(below + 16 * m + lane / 4 + 8 * half, first / 8 + n) +
-                                     lane % 4 * 4) = half_pair(out[m][n][2 * half], out[m][n][2 * half + 1]);
-  __syncwarp();
-}
+                                     lane % 4 * 4) = half_pair(out[n][2 * half], out[n][2 * half + 1]);
+  }
+};
 
-// Inverts one plus the system in place, then copies it out; a warp does.
-__device__ void invert(uint8_t* tile, uint8_t* to) {
-  invert_diagonal(tile, 0), invert_diagonal(tile, 2);
-  join_blocks<1>(tile, 0), join_blocks<1>(tile, 32);
-  join_blocks<2>(tile, 0);
-  for (int i = threadIdx.x % 32; i < kTileBytes / 16; i += 32)
-    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(tile)[i];
+// Inverts one plus each of `count` systems in place, two warps a system.
+__device__ void invert(uint8_t* tiles, int count) {
+  const int warp = threadIdx.x / 32, half = warp % 2;
+  uint8_t* tile = tiles + warp / 2 * kTileBytes;
+  const bool own = warp / 2 < count;
+  if (own) {
+    invert_diagonal(tile, 2 * half);
+    Join<1> join;
+    join.make(tile, 32 * half, 0);
+    __syncwarp();
+    join.put(tile, 32 * half, 0);
+  }
+  __syncthreads();
+  Join<2> join;
+  if (own) join.make(tile, 0, half);
+  __syncthreads();
+  if (own) join.put(tile, 0, half);
 }
 
 template <typename Q>
-__global__ void __launch_bounds__(kThreads, 2) prepare_kernel(DeltaView d, ChunkTiles tiles) {
+__global__ void __launch_bounds__(kThreads, 3) prepare_kernel(DeltaView d, ChunkTiles tiles) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Workspace& w = *reinterpret_cast<Workspace*>(memory);
-  const int64_t place = blockIdx.x;
-  const int group = static_cast<int>(blockIdx.y), ratio = d.value_heads / d.key_heads, warp = threadIdx.x / 32;
+  const int64_t place = blockIdx.y;
+  const int group = static_cast<int>(blockIdx.x), ratio = d.value_heads / d.key_heads, warp = threadIdx.x / 32;
   const Chunk chunk = chunk_at(d.rows, place);
   if (chunk.rows == 0) return;
-  uint8_t* heads = tiles.heads + (place * d.key_heads + group) * kHeadTiles * kTileBytes;
   const int64_t at = place * d.value_heads + group * ratio;
-  const auto mixes = [&](int which) { return tiles.mixes + (at + which) * kMixTiles * kTileBytes; };
   make_gates(d, chunk, w, group * ratio);
-  for (int unit = warp; unit < 16 + 8 * ratio; unit += kThreads / 32) {
-    const int first = unit % 8 * kStripRows,
-              which = unit / 8;  // k, q, then the values
-    const int head = which == 0   ? d.key_heads + group
-                     : which == 1 ? group
-                                  : 2 * d.key_heads + group * ratio + which - 2;
+#pragma unroll 1
+  for (int unit = warp; unit < 16; unit += kThreads / 32) {
+    const int first = unit % 8 * kStripRows, which = unit / 8;  // k, q
     Strip<Q> strip;
-    strip.load(d, chunk, first, head * kHead);
-    if (which < 2)
-      make_keys(strip, first, chunk.rows, which == 0 ? 1.0f : 0.08838834764831845f, w.heads + which * 2 * kTileBytes,
-                heads + which * 2 * kTileBytes);
-    else
-      make_values(strip, first, w.beta[which - 2], mixes(which - 2) + kMixValues * kTileBytes);
+    strip.load(d, chunk, first, (which == 0 ? d.key_heads + group : group) * kHead);
+    make_keys(strip, first, chunk.rows, which == 0 ? 1.0f : 0.08838834764831845f, w.heads + which * 2 * kTileBytes);
   }
+  publish_to_copies();
   __syncthreads();
-  multiply_keys(w);
+  if (threadIdx.x == 0)
+    bulk_store(tiles.heads + (place * d.key_heads + group) * kHeadTiles * kTileBytes, w.heads, sizeof(w.heads));
+  Products products;
+  products.make(w);
   for (int first = 0; first < ratio; first += kTogether) {
     const int count = min(kTogether, ratio - first);
+    if (threadIdx.x == 0) wait_for_stores();
     __syncthreads();
     for (int i = 0; i < count; ++i)
-      apply_gates(w, first + i, w.heads + i * kTileBytes, mixes(first + i) + kMixRead * kTileBytes,
-                  tiles.decays + (at + first + i) * kDecays * kChunk);
+      products.apply_gates(w, first + i, (products.of_keys ? w.heads : w.reads) + i * kTileBytes);
+    write_decays(w, first, count, tiles.decays + (at + first) * kDecays * kChunk);
     __syncthreads();
-    if (warp < count) invert(w.heads + warp * kTileBytes, mixes(first + warp));
+    invert(w.heads, count);
+    publish_to_copies();
+    __syncthreads();
+    for (int i = 0; threadIdx.x == 0 && i < count; ++i) {
+      uint8_t* mixes = tiles.mixes + (at + first + i) * kMixTiles * kTileBytes;
+      bulk_store(mixes, w.heads + i * kTileBytes, kTileBytes);
+      bulk_store(mixes + kMixRead * kTileBytes, w.reads + i * kTileBytes, kTileBytes);
+    }
   }
+  if (threadIdx.x == 0) wait_for_stores();
 }
 
 }  // namespace
 
 void prepare_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int64_t places) {
   constexpr int kBytes = static_cast<int>(sizeof(Workspace));
-  const dim3 grid(static_cast<unsigned>(places), static_cast<unsigned>(d.key_heads));
+  const dim3 grid(static_cast<unsigned>(d.key_heads), static_cast<unsigned>(places));
   with_quads(d, [&](auto quads) {
     const auto kernel = prepare_kernel<decltype(quads)>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
