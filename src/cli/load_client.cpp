@@ -26,9 +26,14 @@ using Message = http::request<http::string_body>;
 
 constexpr std::chrono::seconds kConnectTime{10}, kStallTime{120};
 
+std::string address_of(const Endpoint& endpoint) {
+  const bool version_six = endpoint.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", version_six ? "[" : "", endpoint.host, version_six ? "]" : "", endpoint.port);
+}
+
 Message message(const Endpoint& endpoint, const std::string& method, const std::string& path, std::string body) {
   Message out{http::string_to_verb(method), endpoint.base + path, 11, std::move(body)};
-  out.set(http::field::host, endpoint.host + ":" + endpoint.port);
+  out.set(http::field::host, address_of(endpoint));
   out.set(http::field::user_agent, "braid/" + std::string(version()));
   if (!out.body().empty()) out.set(http::field::content_type, "application/json");
   if (!endpoint.key.empty()) out.set(http::field::authorization, "Bearer " + endpoint.key);
@@ -121,7 +126,6 @@ struct LoadClient::Shared {
     places = resolver.resolve(given.host, given.port, error);
     if (error) fail("{}: {}", given.host, error.message());
   }
-  std::string address() const { return endpoint.host + ":" + endpoint.port; }
   double now() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
   Endpoint endpoint;
@@ -286,9 +290,9 @@ LoadClient::Reply LoadClient::ask(const std::string& method, const std::string& 
   stream.expires_after(kConnectTime);
   stream.async_connect(shared_->places, then(write));
   run();
-  if (error == asio::error::connection_refused) fail("{}: nobody listens there", shared_->address());
-  if (error == beast::error::timeout) fail("{}: no answer in time", shared_->address());
-  if (error) fail("{}: {}", shared_->address(), error.message());
+  if (error == asio::error::connection_refused) fail("{}: nobody listens there", address_of(shared_->endpoint));
+  if (error == beast::error::timeout) fail("{}: no answer in time", address_of(shared_->endpoint));
+  if (error) fail("{}: {}", address_of(shared_->endpoint), error.message());
   return {static_cast<int>(response.result_int()), json_or_null(response.body())};
 }
 

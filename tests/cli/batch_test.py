@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import pty
 import signal
 import subprocess
 import time
@@ -137,6 +138,22 @@ class Batch(braid.Case):
         process.stderr.close()
         self.assertTrue(all(answer["response"]["status_code"] == 200 for answer in self.answers()))
         self.assertLess(len(self.answers()), 100)
+
+    def test_a_terminal_sees_how_far_it_is(self):
+        self.write([chat(f"line-{i}", "Define river.", ignore_eos=True, max_tokens=128) for i in range(20)])
+        master, slave = pty.openpty()
+        process = subprocess.Popen([str(braid.BINARY / "braid"), *map(str, self.arguments("--max-parallel", 2))],
+                                   stdout=subprocess.DEVNULL, stderr=slave)
+        os.close(slave)
+        seen = b""
+        try:
+            while data := os.read(master, 4096):
+                seen += data
+        except OSError:  # how a pseudo terminal ends
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(60), 0)
+        self.assertRegex(seen.decode(), r"answering \[#*-*\] +\d+%  \d+/20")
 
     def test_places_that_take_no_answers(self):
         self.write([chat("a", "Define river.")])

@@ -204,6 +204,28 @@ class Faults(braid.Case):
             for more in ([], ["--model", "x"]):
                 self.fail_in_one_line([other.url, "404"], "bench", "--serve", other.url, *more)
 
+    def test_a_numbered_host_of_version_six(self):
+        seen = []
+
+        class Six(Known):
+            def do_GET(self):
+                seen.append(self.headers["Host"])
+                self.whole(404, {"error": "nothing"})
+
+        class SixServer(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6
+
+        try:
+            running = SixServer(("::1", 0), Six)
+        except OSError:
+            self.skipTest("no address ::1 here")
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        url = f"[::1]:{running.server_address[1]}"
+        self.fail_in_one_line(["404: nothing"], "bench", "--serve", url)
+        running.shutdown()
+        running.server_close()
+        self.assertEqual(seen, [url])
+
     def test_addresses(self):
         for url in ("https://127.0.0.1", "ftp://x", "http://", "http://x:y", "http://x:1/v1?a=b", "http://:80", "http://a b"):
             self.fail_in_one_line(["--serve", url], "bench", "--serve", url, code=2)
