@@ -134,6 +134,20 @@ TEST(Experts, HoldForAlignedRowsOfEveryFormat) {
     }
 }
 
+// Few and many slots an expert, with a shared expert of the same extents; from 256 rows on FP8 codes its inputs.
+TEST(Experts, HoldForSortedSlots) {
+  constexpr Mixture kFew{
+      .tokens = 9, .width = 256, .inner = 128, .experts = 16, .k = 3, .shared_inner = 128, .shared_gate = true};
+  constexpr Mixture kMany{.tokens = 110, .width = 256, .inner = 128, .experts = 2, .k = 1, .shared_inner = 128};
+  for (const Format& format : {Format(Dense{DType::BF16}), Format(Fp8Block{})}) {
+    hold([&](Case& c) -> Op { return aligned_experts(c, kFew, format, DType::BF16); });
+    hold([&](Case& c) -> Op { return aligned_experts(c, kMany, format); });
+  }
+  constexpr Mixture kCoded[] = {{.tokens = 258, .width = 128, .inner = 128, .experts = 3, .k = 1, .shared_inner = 128},
+                                {.tokens = 257, .width = 128, .inner = 128, .experts = 50, .k = 1}};
+  for (const Mixture& m : kCoded) hold([&](Case& c) -> Op { return aligned_experts(c, m, Fp8Block{}); });
+}
+
 TEST(Experts, HoldWhereAllRowsChooseOneExpert) {
   for (const int64_t tokens : {1, 3, 50}) {
     hold([&](Case& c) -> Op {

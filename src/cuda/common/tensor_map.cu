@@ -56,4 +56,12 @@ std::optional<CUtensorMap> paired_weight_map(const Codes& codes) {
       {.rank = 5, .sizes = {0, 8, 2, half / 8, count}, .strides = {1, half, 8, 2 * half}, .tile = {0, 8, 2, 4, 1}});
 }
 
+std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows) {
+  const Codes codes{.data = static_cast<const uint8_t*>(data), .coding = Coding::Fp8, .columns = bytes};
+  return map_of(codes, {.rank = 2,
+                        .sizes = {0, static_cast<cuuint64_t>(rows)},
+                        .strides = {1},
+                        .tile = {0, static_cast<cuuint32_t>(tile_rows)}});
+}
+
 }  // namespace braid::cuda

@@ -1,11 +1,13 @@
-// Mixtures of experts: slots (a row and one of its choices) are sorted by expert on the device, both products run by
-// groups of slots of one expert (up to 32, or as wide as a tile of the tensor cores), and a last kernel adds up each
-// row. Bounded by reading the chosen weights. SPDX-License-Identifier: Apache-2.0
+// Mixtures of experts: which way, and the one that takes every format and shape, on every device: slots (a row and one
+// of its choices) are sorted by expert, both products run by groups of up to 32 slots of one expert, and a last kernel
+// adds up each row. Bounded by reading the chosen weights.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/error.h"
 #include "cuda/common/reduce.h"
-#include "cuda/experts/grouped.h"
+#include "cuda/experts/shared.h"
+#include "cuda/experts/sorted.h"
 #include "cuda/experts/stream.h"
 #include "cuda/launch.h"
 #include "cuda/linear/product.h"
@@ -52,8 +54,8 @@ __global__ void arrange_kernel(Arrangement a) {
 
 struct Joining {
   View out, shared_gate, weights;
-  View parts;           // [slots, width]
-  const float* shared;  // [tokens, width]
+  View parts;   // [slots, width]
+  View shared;  // f32 [tokens, width]
   int32_t k;
 };
 
@@ -65,7 +67,7 @@ __global__ void join_kernel(Joining a) {
     float sum = 0;
     for (int s = 0; s < a.k; ++s)
       sum += get(a.weights, row * a.weights.stride[0] + s) * get(a.parts, (row * a.k + s) * width + i);
-    if (a.shared != nullptr) sum += factor * a.shared[row * width + i];
+    if (a.shared.data != nullptr) sum += factor * get(a.shared, row * width + i);
     put(a.out, row * a.out.stride[0] + i, sum);
   }
 }
@@ -90,16 +92,6 @@ Product grouped(const Product& like, const Arrangement& a, int64_t most_groups) 
   out.slots = a.slots, out.list = a.list, out.groups = a.groups, out.group_count = a.group_count;
   out.most_groups = most_groups;
   return out;
-}
-
-const float* shared_rows(Context& context, const Experts& op) {
-  const int64_t tokens = op.x.rows();
-  const View hidden = take_hidden(context, codes_of(*op.shared_down), tokens);
-  const View out = take_rows(context, tokens, op.x.width());
-  multiply(context,
-           {.out = hidden, .x = view(op.x), .codes = codes_of(*op.shared_gate_up), .gated = true, .slots = tokens});
-  multiply(context, {.out = out, .x = hidden, .codes = codes_of(*op.shared_down), .slots = tokens});
-  return static_cast<const float*>(out.data);
 }
 
 // Sorts the slots by expert, into groups of at most `most`.
@@ -133,54 +125,30 @@ View slot_rows(Context& context, const Experts& op) {
   return parts;
 }
 
-View take_bf16_rows(Context& context, int64_t rows, int64_t width) {
-  View out{.data = context.take<__nv_bfloat16>(rows * width), .bf16 = true};
-  out.shape[0] = rows, out.shape[1] = width, out.stride[0] = width, out.stride[1] = 1;
+}  // namespace
+
+View shared_rows(Context& context, const Experts& op) {
+  const int64_t tokens = op.x.rows();
+  const View hidden = take_hidden(context, codes_of(*op.shared_down), tokens);
+  const View out = take_rows(context, tokens, op.x.width());
+  multiply(context,
+           {.out = hidden, .x = view(op.x), .codes = codes_of(*op.shared_gate_up), .gated = true, .slots = tokens});
+  multiply(context, {.out = out, .x = hidden, .codes = codes_of(*op.shared_down), .slots = tokens});
   return out;
 }
-
-// The same with groups as wide as the tensor cores' tiles.
-View wide_slot_rows(Context& context, const Experts& op) {
-  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
-  const bool fp8 = gate_up.coding == Coding::Fp8;
-  const int pieces = fp8 ? 2 : 1;  // codes of a number of x: as near as bf16
-  int64_t most_groups = 0;
-  const Arrangement a = arrange(context, op, kWideColumns / pieces, most_groups);
-  View x = view(op.x);
-  if (!fp8 && !x.bf16) x = rounded_rows(context, x);
-  const View hidden = take_bf16_rows(context, a.slots, down.columns);
-  const View parts = take_bf16_rows(context, a.slots, op.x.width());
-  GroupedProduct first{.product = grouped({.out = hidden, .x = x, .codes = gate_up, .gated = true}, a, most_groups)};
-  first.product.divide = a.k;
-  if (fp8) first.x = code_rows(context, x, pieces);
-  multiply_grouped(context, first);
-  GroupedProduct second{.product = grouped({.out = parts, .x = hidden, .codes = down}, a, most_groups)};
-  if (fp8) second.x = code_rows(context, hidden, pieces);
-  multiply_grouped(context, second);
-  return parts;
-}
-
-bool goes_wide(Context& context, const Experts& op) {
-  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
-  const View x = view(op.x);
-  const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.stride[0] * (x.bf16 ? 2 : 4) % 16 == 0;
-  return op.x.rows() > kThinExpertTokens && aligned && gate_up.coding == down.coding &&
-         grouped_takes(context, gate_up, true) && grouped_takes(context, down, false);
-}
-
-}  // namespace
 
 void launch(Context& context, const Experts& op) {
   CHECK(op.activation == Activation::Silu);
   const int64_t tokens = op.x.rows();
   if (tokens == 0) return;
   if (experts_stream(context, op)) return compute_streamed(context, op);
-  const View parts = goes_wide(context, op) ? wide_slot_rows(context, op) : slot_rows(context, op);
+  if (experts_sort(context, op)) return compute_sorted(context, op);
+  const View parts = slot_rows(context, op);
   const Joining joining{.out = view(op.out),
                         .shared_gate = view(op.shared_gate),
                         .weights = view(op.weights),
                         .parts = parts,
-                        .shared = op.shared_gate_up != nullptr ? shared_rows(context, op) : nullptr,
+                        .shared = op.shared_gate_up != nullptr ? shared_rows(context, op) : View{},
                         .k = static_cast<int32_t>(op.chosen.width())};
   join_kernel<<<static_cast<unsigned>(tokens), 256, 0, context.stream()>>>(joining);
 }

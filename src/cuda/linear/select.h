@@ -30,9 +30,6 @@ constexpr int64_t kExactFewTokens = 64;
 // keep it as near as bf16.
 constexpr int64_t kCodedTokens = 256;
 
-// Most rows of x for which experts by small groups are as fast as by wide ones.
-constexpr int64_t kThinExpertTokens = 128;
-
 // Plain takes everything, slowly. Exact leaves x as it is. Stream reads each weight once, on Hopper. Thin reads each
 // weight once for up to 32 rows; more rows mean several passes. Coded multiplies E4M3 codes with the library, Wide bf16
 // numbers, for which FP8 weights with other blocks are decoded first, which moves five times their bytes and so pays

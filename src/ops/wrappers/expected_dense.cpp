@@ -139,11 +139,9 @@ Pieces expect(const Experts& op, const Precision& precision) {
   constexpr int64_t kShared = -1;
   const auto feed_forward = [&](const Numbers& x, int64_t expert) {
     const auto& [gate_up, down] = decoded.at(expert);
-    // The shared expert takes all rows at once; a chosen one is not coded, however many rows it gets.
     const bool shared = expert == kShared;
-    const int64_t rows = shared ? op.x.rows() : 1;
-    const Rounding first = input_rounding(precision, rows, shared ? *op.shared_gate_up : *op.gate_up),
-                   second = input_rounding(precision, rows, shared ? *op.shared_down : *op.down);
+    const Rounding first = input_rounding(precision, op.x.rows(), shared ? *op.shared_gate_up : *op.gate_up),
+                   second = input_rounding(precision, op.x.rows(), shared ? *op.shared_down : *op.down);
     return product(gated(math, product(x, gate_up, precision, first)), down, precision, second);
   };
   if (op.shared_gate_up != nullptr) decoded[kShared] = {decode(*op.shared_gate_up, 0), decode(*op.shared_down, 0)};

@@ -1,0 +1,378 @@
+// One group of four warps brings weights and rows of x into a ring of stages; two groups multiply, weight rows as rows
+// and slots as columns. The copy engine brings weights, and rows of x that follow each other; rows that must be
+// gathered are copied 16 bytes a thread, some stages ahead of what is multiplied. A block walks over the tiles of all
+// groups and knows the next tile's rows before it has begun that tile; sums go straight from registers to `out`,
+// transposed in pairs of rows. A gated tile holds 8 rows of gate and 8 of up in turn, so that a thread has both.
+// Bounded by reading the weights, and by the second-level cache, which every tile's rows of x pass.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/common/arrival.h"
+#include "cuda/common/reduce.h"
+#include "cuda/common/tensor_map.h"
+#include "cuda/common/warp_group.h"
+#include "cuda/experts/grouped.h"
+#include "cuda/linear/shared_products_many.h"
+
+namespace braid::cuda {
+
+constexpr int kGroupedThreads = 384, kGroup = 128;
+
+template <bool kFp8, int kMost>
+struct GroupedForm {
+  static constexpr int kBlocks = kFp8 ? 1 : 2;  // of 64 weight rows that a group of warps multiplies
+  static constexpr int kRows = 2 * 64 * kBlocks, kColumns = kFp8 ? 128 : 64;
+  static constexpr int kWeights = 2 * kBlocks * kMapBytes, kStage = kWeights + kMost * 128;
+  static constexpr int kScales = kFp8 ? kMost + 4 : 0;  // of the stage's slots, then of its weight rows
+  static constexpr int kMemory = 226 * 1024;
+  static constexpr int kStages = (kMemory - 1024) / (kStage + kScales * 4);
+  static constexpr int kBytes = kStages * (kStage + kScales * 4 + 16);
+  static constexpr int kLag = kMost > 32 ? (kFp8 ? 2 : 1) : 4;  // stages whose gathered rows are under way
+  static constexpr int kCopyRegisters = 56, kProductRegisters = 224;
+  static constexpr int kBoxRows = kMost > 32 ? 32 : 8;  // of x, that the copy engine brings together
+};
+
+struct GroupedSource {
+  CUtensorMap map;
+  const float* scales;
+  int32_t scale_columns, scale_rows, block_rows;
+};
+
+struct GroupedArguments {
+  GroupedSource sources[2];  // the experts, and the matrix behind them
+  CUtensorMap x_map;
+  View out;
+  const uint8_t* x;
+  const float* x_scales;  // [stages, rows of x]
+  const int32_t* rows_of_x;
+  int64_t x_bytes, x_rows;
+  const Group* groups;
+  const int32_t* group_count;
+  int32_t matrices, rows, stages;  // rows of a matrix
+  int32_t pieces;                  // columns of a slot
+  bool gated;
+};
+
+template <bool kFp8, int kMost>
+struct Grouping {
+  using F = GroupedForm<kFp8, kMost>;
+  static constexpr int kEach = kMost / 16, kScaleEach = (kMost + kGroup - 1) / kGroup;
+  const GroupedArguments& a;
+  uint8_t* ring;
+  float (*scales)[F::kScales > 0 ? F::kScales : 1];
+  uint64_t *full, *empty;
+  int tiles;
+
+  __device__ int row_blocks() const { return a.rows / F::kRows; }
+  __device__ Group group_of(int tile) const { return tile < tiles ? a.groups[tile / row_blocks()] : Group{}; }
+
+  // One thread asks for the weights, and for the rows of x of `columns` columns where they follow each other.
+  __device__ void copy_weights(const Group& group, int rows, int stage, int at, int columns) const {
+    constexpr int kTiles = 2 * F::kBlocks;
+    uint8_t* to = ring + at * F::kStage;
+    const int boxes = (columns + F::kBoxRows - 1) / F::kBoxRows;
+    barrier_expect(full + at, F::kWeights + boxes * F::kBoxRows * 128);
+    const bool behind = group.matrix == a.matrices;
+    const CUtensorMap* map = &a.sources[behind].map;
+    const int matrix = behind ? 0 : group.matrix;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      const int tile = rows * kTiles + i;
+#if __CUDA_ARCH__ >= 900
+      if (a.gated)  // 32 rows of gate and of up: four times 8 of each
+        asm volatile(
+            "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
+            "%5}], "
+            "[%2];" ::"r"(shared_address(to + i * kMapBytes)),
+            "l"(map), "r"(shared_address(full + at)), "r"(stage * F::kColumns), "r"(tile * 4), "r"(matrix), "r"(0)
+            : "memory");
+      else
+        copy_box(to + i * kMapBytes, map, stage * F::kColumns, matrix * a.rows + tile * 64, full + at);
+#endif
+    }
+    for (int box = 0; box < boxes; ++box)
+      copy_box(to + F::kWeights + box * F::kBoxRows * 128, &a.x_map, stage * 128,
+               group.first * a.pieces + box * F::kBoxRows, full + at);
+  }
+  __device__ static void copy_box(void* to, const CUtensorMap* map, int column, int row, uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+            shared_address(to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row)
+        : "memory");
+#endif
+  }
+  __device__ static void copy_scale(float* to, const float* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  }
+  // Of each group of warps' first and second rows in turn (gate and up); four threads.
+  __device__ void copy_weight_scale(const Group& group, int rows, int stage, int at, int which) const {
+    const bool behind = group.matrix == a.matrices;
+    const GroupedSource& source = a.sources[behind];
+    const int warps = which / 2, half = which % 2;
+    const int row = a.gated ? half * (a.rows / 2) + rows * 64 + warps * 32 : rows * 128 + warps * 64;
+    const int64_t block = (behind ? 0 : int64_t{group.matrix} * source.scale_rows) + row / source.block_rows;
+    copy_scale(scales[at] + kMost + which, source.scales + block * source.scale_columns + stage);
+  }
+
+  // Rows of x of this thread's columns, whose number is `first` and every `kStep` after it.
+  template <int kCount, int kStep>
+  __device__ void find_rows(int32_t (&rows)[kCount], const Group& group, int first) const {
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const int column = first + j * kStep, slot = a.pieces == 2 ? column / 2 : column;
+      if (slot < group.count)
+        rows[j] = a.pieces == 2 ? 2 * a.rows_of_x[group.first + slot] + column % 2 : a.rows_of_x[group.first + slot];
+    }
+  }
+
+  // The copying group, where rows of x are gathered.
+  __device__ void gather_all() const {
+    const int piece = threadIdx.x % 8, first = threadIdx.x / 8;
+    int32_t rows[kEach], next[kEach], scale_rows[kScaleEach], next_scale_rows[kScaleEach];
+    int at = 0, late = 0, open = 0;
+    uint32_t parity = 1;
+    Group group = group_of(blockIdx.x), coming = group_of(blockIdx.x + gridDim.x);
+    find_rows<kEach, 16>(rows, group, first);
+    if constexpr (kFp8) find_rows<kScaleEach, kGroup>(scale_rows, group, threadIdx.x);
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      const Group after = group_of(tile + 2 * gridDim.x);
+      find_rows<kEach, 16>(next, coming, first);
+      if constexpr (kFp8) find_rows<kScaleEach, kGroup>(next_scale_rows, coming, threadIdx.x);
+      const int block = tile % row_blocks(), columns = group.count * a.pieces;
+      for (int stage = 0; stage < a.stages; ++stage) {
+        barrier_wait(empty + at, parity);
+        if (threadIdx.x == 0) copy_weights(group, block, stage, at, 0);
+        uint8_t* to = ring + at * F::kStage + F::kWeights;
+        const uint8_t* from = a.x + stage * 128 + piece * 16;
+#pragma unroll
+        for (int j = 0; j < kEach; ++j)
+          if (first + 16 * j < columns)
+            asm volatile(
+                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to + swizzled(first + 16 * j, piece))),
+                "l"(from + rows[j] * a.x_bytes)
+                : "memory");
+        if constexpr (kFp8) {
+#pragma unroll
+          for (int j = 0; j < kScaleEach; ++j) {
+            const int column = threadIdx.x + j * kGroup;
+            if (column < columns) copy_scale(scales[at] + column, a.x_scales + stage * a.x_rows + scale_rows[j]);
+          }
+          if (threadIdx.x < 4) copy_weight_scale(group, block, stage, at, threadIdx.x);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (open == F::kLag)
+          report<F::kLag>(late);
+        else
+          ++open;
+        if (++at == F::kStages) at = 0, parity ^= 1;
+      }
+      group = coming, coming = after;
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) rows[j] = next[j];
+#pragma unroll
+      for (int j = 0; j < kScaleEach; ++j) scale_rows[j] = next_scale_rows[j];
+    }
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    publish_to_copies();
+    for (; open > 0; --open) {
+      barrier_arrive(full + late);
+      if (++late == F::kStages) late = 0;
+    }
+  }
+  // The oldest stage under way is there.
+  template <int kOpen>
+  __device__ void report(int& late) const {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
+    publish_to_copies();
+    barrier_arrive(full + late);
+    if (++late == F::kStages) late = 0;
+  }
+
+  // The copying group, where rows of x follow each other: its first warp asks for tiles, its second for scales.
+  __device__ void copy_all() const {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp > (kFp8 ? 1 : 0) || (warp == 0 && lane > 0)) return;
+    int at = 0;
+    uint32_t parity = 1;
+    Group group = group_of(blockIdx.x);
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      const Group coming = group_of(tile + gridDim.x);
+      const int block = tile % row_blocks(), columns = group.count * a.pieces;
+      for (int stage = 0; stage < a.stages; ++stage) {
+        barrier_wait(empty + at, parity);
+        if (warp == 0) {
+          copy_weights(group, block, stage, at, columns);
+        } else if constexpr (kFp8) {
+          const float* from = a.x_scales + stage * a.x_rows + group.first * a.pieces;
+          for (int i = lane; i < columns; i += 32) copy_scale(scales[at] + i, from + i);
+          if (lane < 4) copy_weight_scale(group, block, stage, at, lane);
+#if __CUDA_ARCH__ >= 900
+          asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full + at)) : "memory");
+#endif
+        }
+        if (++at == F::kStages) at = 0, parity ^= 1;
+      }
+      group = coming;
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+
+  // A multiplying group: one tile.
+  template <int kSlots>
+  __device__ __forceinline__ void multiply(const Group& group, int rows, int& at, uint32_t& parity) const {
+    constexpr int kSums = kSlots / 2;
+    const int warps = threadIdx.x / kGroup - 1;
+    float sums[F::kBlocks][kSums], fresh[kFp8 ? kSums : 1];
+#pragma unroll
+    for (int b = 0; b < F::kBlocks; ++b)
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) sums[b][i] = 0;
+#pragma unroll
+    for (int i = 0; i < (kFp8 ? kSums : 1); ++i) fresh[i] = 0;
+    int before = 0;
+    for (int stage = 0; stage < a.stages; ++stage) {
+      barrier_wait(full + at, parity);
+      const uint8_t* here = ring + at * F::kStage;
+      const uint64_t x = operand_at(shared_address(here + F::kWeights), 16);
+      begin_products();
+#pragma unroll
+      for (int b = 0; b < F::kBlocks; ++b) {
+        const uint64_t w = operand_at(shared_address(here + (warps * F::kBlocks + b) * kMapBytes), 16);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if constexpr (kFp8)
+            SharedProduct<kSlots, true>::add(fresh, w + 2 * i, x + 2 * i, i > 0);
+          else
+            SharedProduct<kSlots, false>::add(sums[b], w + 2 * i, x + 2 * i, true);
+        }
+      }
+      commit_products();
+      if constexpr (kFp8) {
+        wait_products<0>();
+        settle(fresh);
+        add_scaled<kSlots>(sums[0], fresh, scales[at], warps);
+        if (threadIdx.x % kGroup == 0) barrier_arrive(empty + at);
+      } else if (stage > 0) {  // the products of the stage before are done
+        wait_products<1>();
+        if (threadIdx.x % kGroup == 0) barrier_arrive(empty + before);
+      }
+      before = at;
+      if (++at == F::kStages) at = 0, parity ^= 1;
+    }
+    if constexpr (!kFp8) {
+      wait_products<0>();
+#pragma unroll
+      for (int b = 0; b < F::kBlocks; ++b) settle(sums[b]);
+      if (threadIdx.x % kGroup == 0) barrier_arrive(empty + before);
+    }
+#pragma unroll
+    for (int b = 0; b < F::kBlocks; ++b) {
+      const int tile = rows * 2 * F::kBlocks + warps * F::kBlocks + b;
+      if (kFp8 && a.pieces == 2)
+        store_joined<kSlots>(sums[b], group, tile);
+      else
+        store<kSlots>(sums[b], group, tile);
+    }
+  }
+  template <int kSlots>
+  __device__ __forceinline__ void add_scaled(float (&sums)[kSlots / 2], const float (&fresh)[kSlots / 2],
+                                             const float* of_stage, int warps) const {
+    const float first = of_stage[kMost + 2 * warps], second = of_stage[kMost + 2 * warps + 1];
+#pragma unroll
+    for (int j = 0; j < kSlots / 8; ++j) {
+      const float2 of_x = *reinterpret_cast<const float2*>(of_stage + 8 * j + threadIdx.x % 4 * 2);
+      sums[4 * j] += first * of_x.x * fresh[4 * j];
+      sums[4 * j + 1] += first * of_x.y * fresh[4 * j + 1];
+      sums[4 * j + 2] += second * of_x.x * fresh[4 * j + 2];
+      sums[4 * j + 3] += second * of_x.y * fresh[4 * j + 3];
+    }
+  }
+  // Row 0 of this thread's pair of outputs, in the tile's 64 rows of sums (gated: 32 of outputs).
+  __device__ int first_output(int tile) const {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    return (a.gated ? tile * 32 + warp * 8 : tile * 64 + warp * 16) + lane % 4 * 2;
+  }
+  // Pairs of neighbouring slots are transposed to pairs of outputs.
+  template <int kSlots>
+  __device__ __forceinline__ void store(const float (&sums)[kSlots / 2], const Group& group, int tile) const {
+    const int64_t stride = a.out.stride[0];
+    const int column = static_cast<int>(threadIdx.x) % 32 / 4;
+    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + column) * stride + first_output(tile);
+#pragma unroll
+    for (int j = 0; j < kSlots / 8; ++j) {
+      const float* s = sums + 4 * j;
+      const uint32_t first =
+          a.gated ? transposed(quick_silu(s[0]) * s[2], quick_silu(s[1]) * s[3]) : transposed(s[0], s[1]);
+      const uint32_t second = a.gated ? 0 : transposed(s[2], s[3]);
+      if (8 * j + column >= group.count) continue;
+      auto* to = reinterpret_cast<uint32_t*>(out + 8 * j * stride);
+      to[0] = first;
+      if (!a.gated) to[4] = second;
+    }
+  }
+  // The same of slots with two columns, which are added: four slots of one eight of columns and four of the next.
+  template <int kSlots>
+  __device__ __forceinline__ void store_joined(const float (&sums)[kSlots / 2], const Group& group, int tile) const {
+    const int64_t stride = a.out.stride[0];
+    const int column = static_cast<int>(threadIdx.x) % 32 / 4, slot_in_eight = column % 2 * 4 + column / 2;
+    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + slot_in_eight) * stride + first_output(tile);
+#pragma unroll
+    for (int j = 0; j < kSlots / 8; j += 2) {
+      float low[2] = {}, high[2] = {};  // of both eights
+#pragma unroll
+      for (int i = 0; i < 2 && j + i < kSlots / 8; ++i) {
+        const float* s = sums + 4 * (j + i);
+        low[i] = s[0] + s[1], high[i] = s[2] + s[3];
+        if (a.gated) low[i] = quick_silu(low[i]) * high[i];
+      }
+      const uint32_t first = transposed(low[0], low[1]), second = a.gated ? 0 : transposed(high[0], high[1]);
+      if (4 * j + slot_in_eight >= group.count) continue;
+      auto* to = reinterpret_cast<uint32_t*>(out + 4 * j * stride);
+      to[0] = first;
+      if (!a.gated) to[4] = second;
+    }
+  }
+  __device__ static uint32_t transposed(float low, float high) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    uint32_t out;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(*reinterpret_cast<const uint32_t*>(&both)));
+    return out;
+  }
+  __device__ static float quick_silu(float x) { return __fdividef(x, 1 + __expf(-x)); }
+
+  __device__ void multiply_all() const {
+    int at = 0;
+    uint32_t parity = 0;
+    Group group = group_of(blockIdx.x);
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      const Group coming = group_of(tile + gridDim.x);
+      const int rows = tile % row_blocks(), columns = group.count * a.pieces;
+      if constexpr (kMost == kFewColumns) {
+        if (columns > 16)
+          multiply<32>(group, rows, at, parity);
+        else if (columns > 8)
+          multiply<16>(group, rows, at, parity);
+        else
+          multiply<8>(group, rows, at, parity);
+      } else {
+        if (columns > 160)
+          multiply<192>(group, rows, at, parity);
+        else if (columns > 128)
+          multiply<160>(group, rows, at, parity);
+        else if (columns > 96)
+          multiply<128>(group, rows, at, parity);
+        else if (columns > 64)
+          multiply<96>(group, rows, at, parity);
+        else if (columns > 32)
+          multiply<64>(group, rows, at, parity);
+        else
+          multiply<32>(group, rows, at, parity);
+      }
+      group = coming;
+    }
+  }
+};
+
+}  // namespace braid::cuda
