@@ -45,6 +45,7 @@ soak: build
 	@cmake --build build-fuzz --target fuzz_targets
 	@tools/run_fuzz.sh build-fuzz 60
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/load_test.py --soak 300
+	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/gap_test.py --quiet
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/crash_test.py --soak 30
 	@tools/npm_packages.sh
 	@BRAID_BINARY_DIR=build /usr/bin/python3 tests/server/schemas_test.py --soak
