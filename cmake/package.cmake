@@ -19,9 +19,8 @@ foreach(folder ${package_folders})
 endforeach()
 target_compile_features(braid_library PUBLIC cxx_std_20)
 target_include_directories(braid_library INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/braid>)
-# fmt by its headers alone, as the archive holds what it needs of the rest.
 target_link_libraries(braid_library INTERFACE
-  "$<INSTALL_INTERFACE:Threads::Threads;nlohmann_json::nlohmann_json;pcre2-8;utf8proc>")
+  "$<INSTALL_INTERFACE:Threads::Threads;nlohmann_json::nlohmann_json;spdlog::spdlog_header_only;pcre2-8;utf8proc>")
 if(BRAID_WITH_CUDA)
   target_link_libraries(braid_library INTERFACE "$<INSTALL_INTERFACE:CUDA::cudart_static>")
 endif()

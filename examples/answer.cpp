@@ -1,6 +1,7 @@
 // The library in twenty lines: answer MODEL QUESTION.
 // SPDX-License-Identifier: Apache-2.0
 #include <api/model.h>
+#include <base/log.h>
 #include <engine/engine.h>
 #include <text/template/chat_context.h>
 
@@ -8,6 +9,7 @@
 
 int main(int argc, char** argv) try {
   if (argc != 3) return std::cerr << "usage: answer MODEL QUESTION\n", 2;
+  braid::log::start("warn");
   const braid::OpenModel model = braid::open_model({.model = argv[1]});
   if (!model.chat_template) return std::cerr << "the model has no chat template\n", 1;
   const braid::Json messages = {{{"role", "user"}, {"content", argv[2]}}};
