@@ -48,8 +48,9 @@ class MembersReader {
     const SchemaAt all = at.at("patternProperties");
     for (const auto& [pattern, schema] : patterns->items()) {
       const std::string path = all.path + "." + pattern;
+      const std::string& text = pattern;
       CharacterAutomaton names =
-          with_context(path, [&] { return CharacterAutomaton::of(parse_regex(pattern, RegexScope::Search)); });
+          with_context(path, [&] { return CharacterAutomaton::of(parse_regex(text, RegexScope::Search)); });
       patterns_.push_back({at, {&schema, path}, std::move(names)});
     }
     if (patterns_.size() > kMostPatterns) {
