@@ -134,6 +134,16 @@ TEST(Experts, HoldForAlignedRowsOfEveryFormat) {
     }
 }
 
+// Columns in whole groups of NVFP4 and in several rounds of copies.
+TEST(Experts, HoldForFewRowsOfWideExperts) {
+  constexpr Mixture kFew[] = {
+      {.tokens = 1, .width = 2304, .inner = 256, .experts = 3, .k = 1, .shared_inner = 256, .shared_gate = true},
+      {.tokens = 5, .width = 256, .inner = 256, .experts = 9, .k = 2, .shared_inner = 512},
+      {.tokens = 2, .width = 256, .inner = 768, .experts = 4, .k = 3}};
+  for (const Format& format : {Format(Dense{DType::BF16}), Format(Fp8Block{}), Format(Nvfp4{})})
+    for (const Mixture& m : kFew) hold([&](Case& c) -> Op { return aligned_experts(c, m, format); });
+}
+
 // Few and many slots an expert, with a shared expert of the same extents; from 256 rows on FP8 codes its inputs.
 TEST(Experts, HoldForSortedSlots) {
   constexpr Mixture kFew{

@@ -64,4 +64,22 @@ std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t byte
                         .tile = {0, static_cast<cuuint32_t>(tile_rows)}});
 }
 
+std::optional<CUtensorMap> sixteen_map(const SixteenRows& of) {
+  static const Encode encode = find_encode();
+  if (encode == nullptr) return {};
+  const auto row = static_cast<cuuint64_t>(of.row_bytes), piece = static_cast<cuuint64_t>(of.piece_bytes);
+  const cuuint64_t sizes[5] = {piece, 8, 2, row / piece, static_cast<cuuint64_t>(of.tiles)};
+  const cuuint64_t strides[4] = {row, static_cast<cuuint64_t>(of.apart) * row, piece,
+                                 static_cast<cuuint64_t>(of.tile_rows) * row};
+  const cuuint32_t box[5] = {static_cast<cuuint32_t>(piece), 8, 2, static_cast<cuuint32_t>(of.pieces), 1},
+                   steps[5] = {1, 1, 1, 1, 1};
+  CUtensorMap map;
+  const CUresult status =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 5, const_cast<void*>(of.data), sizes, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, piece == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS) return {};
+  return map;
+}
+
 }  // namespace braid::cuda

@@ -23,4 +23,14 @@ std::optional<CUtensorMap> paired_weight_map(const Codes& codes);
 // byte, row.
 std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows);
 
+// Tiles of sixteen rows, eight that follow each other and eight `apart` rows behind those, of which the map finds
+// `pieces` pieces of `piece_bytes` (16, or 128, exchanged as `swizzled` says), one piece of all rows after the other.
+// Coordinates: 0, 0, 0, piece, tile; tiles begin `tile_rows` rows after each other.
+struct SixteenRows {
+  const void* data = nullptr;
+  int64_t row_bytes = 0, apart = 8, tile_rows = 16, tiles = 0;
+  int piece_bytes = 128, pieces = 1;
+};
+std::optional<CUtensorMap> sixteen_map(const SixteenRows& of);
+
 }  // namespace braid::cuda

@@ -6,6 +6,7 @@
 
 #include "cuda/common/error.h"
 #include "cuda/common/reduce.h"
+#include "cuda/experts/few.h"
 #include "cuda/experts/shared.h"
 #include "cuda/experts/sorted.h"
 #include "cuda/experts/stream.h"
@@ -141,6 +142,7 @@ void launch(Context& context, const Experts& op) {
   CHECK(op.activation == Activation::Silu);
   const int64_t tokens = op.x.rows();
   if (tokens == 0) return;
+  if (experts_few(context, op)) return compute_few(context, op);
   if (experts_stream(context, op)) return compute_streamed(context, op);
   if (experts_sort(context, op)) return compute_sorted(context, op);
   const View parts = slot_rows(context, op);
