@@ -125,6 +125,17 @@ __device__ inline float power_of_two(float x) {
 }
 constexpr float kLog2E = 1.4426950408889634f;
 
+// The activation of the convolution's sums, whose taps are made to give -log2(e) times them: so it is scaled too.
+constexpr float kUnscaled = -0.6931471805599453f;
+__device__ inline float4 scaled(float4 tap) {
+  return {-kLog2E * tap.x, -kLog2E * tap.y, -kLog2E * tap.z, -kLog2E * tap.w};
+}
+__device__ inline float scaled_silu(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(1.0f + power_of_two(x)));
+  return x * out;
+}
+
 // 1 / (1 + e^-x) within a few units; zero where e^-x is beyond 2^127.
 __device__ inline float quick_sigmoid(float x) {
   float out;

@@ -55,7 +55,7 @@ struct Strip {
     for (int r = 0; r < kStripRows + kTaps - 1; ++r)
       raw[r] = Q::load(d.qkv, base + (max(min(row + r, last), 0) - row) * stride);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) taps[i] = reinterpret_cast<const float4*>(d.conv)[c + i];
+    for (int i = 0; i < 4; ++i) taps[i] = scaled(reinterpret_cast<const float4*>(d.conv)[c + i]);
 #pragma unroll
     for (int r = 0; r < kTaps - 1; ++r) x[r] = Q::widen(raw[r]);
     if (row >= 0) return;
@@ -64,12 +64,11 @@ struct Strip {
     for (int r = 0; r < kTaps - 1; ++r)
       if (row + r < 0) x[r] = *reinterpret_cast<const float4*>(context + (row + r + kTaps - 1) * d.channels);
   }
-  // The next row, convolved and activated.
+  // The next row, convolved and activated, divided by `kUnscaled`.
   __device__ float4 row(int r) {
     x[3] = Q::widen(raw[r + 3]);
     const auto at = [](const float4& tap, float a, float b, float c, float e) {
-      const float sum = fmaf(tap.w, e, fmaf(tap.z, c, fmaf(tap.y, b, tap.x * a)));
-      return sum * quick_sigmoid(sum);
+      return scaled_silu(fmaf(tap.w, e, fmaf(tap.z, c, fmaf(tap.y, b, tap.x * a))));
     };
     const float4 y{at(taps[0], x[0].x, x[1].x, x[2].x, x[3].x), at(taps[1], x[0].y, x[1].y, x[2].y, x[3].y),
                    at(taps[2], x[0].z, x[1].z, x[2].z, x[3].z), at(taps[3], x[0].w, x[1].w, x[2].w, x[3].w)};
@@ -84,16 +83,30 @@ __device__ uint32_t place_in_tiles(int row) {
   return lane / 16 * kTileBytes + swizzled(row, lane % 16 / 2) + lane % 2 * 8;
 }
 
-// Rows of k or q of unit length, times `length`; rows beyond the chunk's are zero.
+// Rows of k or q of unit length, times `length`; rows beyond the chunk's are zero. Four rows abreast.
 template <typename Q>
 __device__ void make_keys(Strip<Q>& strip, int first, int rows, float length, uint8_t* tiles) {
+  constexpr int kAbreast = 4;
 #pragma unroll
-  for (int r = 0; r < kStripRows; ++r) {
-    const float4 y = strip.row(r);
-    const float squares = sum_of_warp(y.x * y.x + y.y * y.y + y.z * y.z + y.w * y.w);
-    const float factor = first + r < rows ? length * rsqrtf(squares + 1e-6f) : 0.0f;
-    *reinterpret_cast<uint2*>(tiles + place_in_tiles(first + r)) = {half_pair(y.x * factor, y.y * factor),
-                                                                    half_pair(y.z * factor, y.w * factor)};
+  for (int from = 0; from < kStripRows; from += kAbreast) {
+    float4 y[kAbreast];
+    float squares[kAbreast];
+#pragma unroll
+    for (int r = 0; r < kAbreast; ++r) {
+      y[r] = strip.row(from + r);
+      squares[r] = y[r].x * y[r].x + y[r].y * y[r].y + y[r].z * y[r].z + y[r].w * y[r].w;
+    }
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2)
+#pragma unroll
+      for (int r = 0; r < kAbreast; ++r) squares[r] += __shfl_xor_sync(kAllLanes, squares[r], offset);
+#pragma unroll
+    for (int r = 0; r < kAbreast; ++r) {
+      const int row = first + from + r;
+      const float factor = (row < rows ? -length : 0.0f) * rsqrtf(squares[r] + 1e-6f / (kUnscaled * kUnscaled));
+      *reinterpret_cast<uint2*>(tiles + place_in_tiles(row)) = {half_pair(y[r].x * factor, y[r].y * factor),
+                                                                half_pair(y[r].z * factor, y[r].w * factor)};
+    }
   }
 }
 
@@ -119,33 +132,49 @@ __device__ void make_gates(const DeltaView& d, const Chunk& chunk, Workspace& w,
   __syncwarp();
 }
 
+// Calls `f` with this warp's block of 16 rows as a constant, so that what depends on it is straight code.
+template <typename F>
+__device__ void with_block(const F& f) {
+  switch (threadIdx.x / 32 % 4) {
+    case 0:
+      return f(std::integral_constant<int, 0>{});
+    case 1:
+      return f(std::integral_constant<int, 1>{});
+    case 2:
+      return f(std::integral_constant<int, 2>{});
+    default:
+      return f(std::integral_constant<int, 3>{});
+  }
+}
+
 // Products of rows on and below the diagonal, 16 rows a warp: the first four warps have k k^T, the others q k^T.
 struct Products {
   float sums[8][4] = {};
-  int first = threadIdx.x / 32 % 4 * 16;
   bool of_keys = threadIdx.x < 128;
 
+  template <int kBlock>
   __device__ void make(const Workspace& w) {
     const int lane = threadIdx.x % 32;
     const uint8_t *keys = w.heads, *left = w.heads + (of_keys ? 0 : 2 * kTileBytes);
-#pragma unroll 1
+#pragma unroll 2
     for (int step = 0; step < kHead / 16; ++step) {
       const int tile = step / 4 * kTileBytes, piece = step % 4 * 2;
-      uint32_t a[4];
-      load_fragment(a, left + tile + swizzled(first + lane % 16, piece + lane / 16));
+      uint32_t a[4], b[kBlock + 1][4];
+      load_fragment(a, left + tile + swizzled(16 * kBlock + lane % 16, piece + lane / 16));
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        if (16 * j > first) break;
-        uint32_t b[4];
-        load_fragment(b, keys + tile + swizzled(16 * j + lane / 16 * 8 + lane % 8, piece + lane / 8 % 2));
-        multiply_halves(sums[2 * j], a, b[0], b[1]);
-        multiply_halves(sums[2 * j + 1], a, b[2], b[3]);
+      for (int j = 0; j <= kBlock; ++j)
+        load_fragment(b[j], keys + tile + swizzled(16 * j + lane / 16 * 8 + lane % 8, piece + lane / 8 % 2));
+#pragma unroll
+      for (int j = 0; j <= kBlock; ++j) {
+        multiply_halves(sums[2 * j], a, b[j][0], b[j][1]);
+        multiply_halves(sums[2 * j + 1], a, b[j][2], b[j][3]);
       }
     }
   }
   // For one value head: the strictly lower part of its system, or what u_l adds to o_i.
+  template <int kBlock>
   __device__ void apply_gates(const Workspace& w, int which, uint8_t* tile) const {
-    const int lane = threadIdx.x % 32, row = first + lane / 4, t = lane % 4, strict = of_keys ? 1 : 0;
+    const int lane = threadIdx.x % 32, row = 16 * kBlock + lane / 4, t = lane % 4, strict = of_keys ? 1 : 0;
     const float* cumulated = w.cumulated[which];
     const float now[2] = {cumulated[row], cumulated[row + 8]};
     const float beta[2] = {of_keys ? w.beta[which][row] : 1.0f, of_keys ? w.beta[which][row + 8] : 1.0f};
@@ -153,14 +182,15 @@ struct Products {
     for (int j = 0; j < 8; ++j) {
       uint32_t pairs[2] = {};
       const int column = 8 * j + 2 * t;
-      if (8 * j < first + 16) {
+      if (j < 2 * kBlock + 2) {
         const float2 then = *reinterpret_cast<const float2*>(cumulated + column);
+        const bool diagonal = j >= 2 * kBlock;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const float low = beta[i] * power_of_two(now[i] - then.x) * sums[j][2 * i];
           const float high = beta[i] * power_of_two(now[i] - then.y) * sums[j][2 * i + 1];
-          pairs[i] =
-              half_pair(column + strict <= row + 8 * i ? low : 0.0f, column + 1 + strict <= row + 8 * i ? high : 0.0f);
+          pairs[i] = half_pair(!diagonal || column + strict <= row + 8 * i ? low : 0.0f,
+                               !diagonal || column + 1 + strict <= row + 8 * i ? high : 0.0f);
         }
       }
       *reinterpret_cast<uint32_t*>(tile + swizzled(row, j) + t * 4) = pairs[0];
@@ -291,13 +321,16 @@ __global__ void __launch_bounds__(kThreads, 3) prepare_kernel(DeltaView d, Chunk
   if (threadIdx.x == 0)
     bulk_store(tiles.heads + (place * d.key_heads + group) * kHeadTiles * kTileBytes, w.heads, sizeof(w.heads));
   Products products;
-  products.make(w);
+  with_block([&](auto block) { products.make<decltype(block)::value>(w); });
   for (int first = 0; first < ratio; first += kTogether) {
     const int count = min(kTogether, ratio - first);
     if (threadIdx.x == 0) wait_for_stores();
     __syncthreads();
-    for (int i = 0; i < count; ++i)
-      products.apply_gates(w, first + i, (products.of_keys ? w.heads : w.reads) + i * kTileBytes);
+    with_block([&](auto block) {
+      for (int i = 0; i < count; ++i)
+        products.apply_gates<decltype(block)::value>(w, first + i,
+                                                     (products.of_keys ? w.heads : w.reads) + i * kTileBytes);
+    });
     write_decays(w, first, count, tiles.decays + (at + first) * kDecays * kChunk);
     __syncthreads();
     invert(w.heads, count);

@@ -86,7 +86,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
     if constexpr (!kMeasures) finish_rows<Q>(d, walk, shared, group - 1);
   } else if (group == 3) {
     lower_registers<80>();
-    make_values<Q>(d, walk, shared);
+    make_values<Q>(d, tiles, walk, shared);
   } else {
     lower_registers<24>();
     if (threadIdx.x == 4 * 128) bring_tiles(d, tiles, walk, shared);
