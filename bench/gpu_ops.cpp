@@ -38,7 +38,7 @@ class Bench {
     }
     codes_ = random_;
     for (std::byte& code : codes_) code &= std::byte{0xBF};
-    scales_.assign(1 << 16, 0.01f);
+    scales_.assign(1 << 20, 0.01f);
   }
 
   bool wants(std::string_view name) const { return name.find(only_) != std::string_view::npos; }
@@ -65,13 +65,14 @@ class Bench {
   }
   const Weight* weight(const Format& format, int64_t rows, int64_t columns, int64_t count = 1) {
     Weight plain{.format = format, .count = count, .rows = rows, .columns = columns};
-    const bool fp8 = std::holds_alternative<Fp8Block>(format);
+    const bool coded = !std::holds_alternative<Dense>(format);
     const int64_t most = std::ssize(random_) / row_bytes(format, columns) / 128 * 128;
     for (int64_t matrix = 0; matrix < count; ++matrix)
       for (int64_t first = 0; first < rows; first += most)
-        plain.segments.push_back({.data = fp8 ? codes_.data() : random_.data(),
-                                  .scales = fp8 ? scales_.data() : nullptr,
-                                  .rows = std::min(most, rows - first)});
+        plain.segments.push_back({.data = coded ? codes_.data() : random_.data(),
+                                  .scales = coded ? scales_.data() : nullptr,
+                                  .rows = std::min(most, rows - first),
+                                  .groups = group_bytes(format, columns) > 0 ? codes_.data() : nullptr});
     weights_.push_back(std::make_unique<Weight>(executor_.pack(std::move(plain))));
     return weights_.back().get();
   }
@@ -264,16 +265,20 @@ void time_sampling(Bench& bench, int32_t rows, const SampleRow& how, std::string
 
 void run_all(Bench& bench) {
   const Format bf16 = Dense{DType::BF16}, fp8 = Fp8Block{};
-  for (const Format& format : {bf16, fp8})
+  const Format nvfp4 = Nvfp4{}, int8 = Int8Row{}, fp8_row = Fp8Row{};
+  for (const Format& format : {bf16, fp8, nvfp4})
     for (const int64_t tokens : {1, 8, 16, 32}) time_product(bench, {tokens, 16384, 5120, format});
-  time_product(bench, {128, 16384, 5120, fp8});
+  for (const Format& format : {int8, fp8_row})
+    for (const int64_t tokens : {1, 16}) time_product(bench, {tokens, 16384, 5120, format});
+  for (const Format& format : {fp8, nvfp4, int8, fp8_row}) time_product(bench, {128, 16384, 5120, format});
   time_product(bench, {1, 34816, 5120, fp8, true});
   time_product(bench, {1, 5120, 17408, fp8}), time_product(bench, {1, 5120, 6144, fp8});
   time_product(bench, {1, 2048, 2048, fp8}), time_product(bench, {1, 2048, 4096, fp8});
+  time_product(bench, {1, 12288, 2048, fp8}), time_product(bench, {1, 12288, 2048, nvfp4});
+  time_product(bench, {1, 2048, 4096, nvfp4}), time_product(bench, {1, 256, 2048, bf16});
   time_product(bench, {128, 34816, 5120, fp8, true});
   time_product(bench, {1024, 34816, 5120, fp8});
-  time_product(bench, {8192, 34816, 5120, fp8});
-  time_product(bench, {8192, 34816, 5120, bf16});
+  for (const Format& format : {fp8, bf16, nvfp4, int8, fp8_row}) time_product(bench, {8192, 34816, 5120, format});
   for (const int64_t tokens : {1, 8, 32, 64, 128, 256, 512, 8192})
     time_product(bench, {.tokens = tokens, .rows = 256, .columns = 2048, .format = bf16, .exact = true});
   time_product(bench, {.tokens = 8192, .rows = 32, .columns = 2048, .format = bf16, .exact = true});

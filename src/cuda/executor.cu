@@ -130,6 +130,7 @@ class CudaExecutor final : public Executor {
       codes.block_columns = static_cast<int32_t>(packed_block_columns(plain));
       codes.scale_rows = static_cast<int32_t>((plain.rows + codes.block_rows - 1) / codes.block_rows);
       codes.scale_columns = static_cast<int32_t>(packed_scale_columns(plain));
+      codes.row_scales = !std::holds_alternative<Fp8Block>(plain.format);
     }
     const std::vector<float> scales = packed_scales(plain, codes.block_rows);
     const int64_t row = row_bytes(plain.format, plain.columns);

@@ -80,7 +80,15 @@ __device__ inline void wait_for_stores() {
 #endif
 }
 
-// The other block of a cluster of two: its rank, and an address there.
+// Blocks of this cluster.
+__device__ inline uint32_t cluster_size() {
+  uint32_t size = 1;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
+#endif
+  return size;
+}
+// Another block of a cluster: its rank, and an address there.
 __device__ inline uint32_t cluster_rank() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -103,6 +111,20 @@ __device__ inline void store_in(uint32_t at, float value, uint32_t barrier) {
       "[%0], %1, [%2];" ::"r"(at),
       "f"(value), "r"(barrier)
       : "memory");
+#endif
+}
+// Stores four numbers in another block's memory, or arrives at a barrier there: what this thread, and those that it has
+// met, wrote before is seen behind a wait for it.
+__device__ inline void store_four_in(uint32_t at, const float (&values)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(values[0]), "f"(values[1]),
+               "f"(values[2]), "f"(values[3])
+               : "memory");
+#endif
+}
+__device__ inline void arrive_in(uint32_t barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 #endif
 }
 // What this thread read and wrote before it arrives lies before what others do after their wait.

@@ -17,6 +17,7 @@ struct Codes {
   const uint8_t* groups = nullptr;  // of NVFP4: E4M3, a byte for 16 columns of a row
   Coding coding = Coding::BF16;
   int32_t block_rows = 1, block_columns = 1, scale_rows = 0, scale_columns = 0;
+  bool row_scales = false;  // all scales of a row are the same
   int64_t count = 1, rows = 0, columns = 0;
 };
 

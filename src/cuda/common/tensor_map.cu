@@ -25,8 +25,13 @@ struct Shape {
   cuuint32_t tile[5];               // of all dimensions but the first
 };
 
-std::optional<CUtensorMap> map_of(const Codes& codes, Shape shape) {
+Encode encoder() {
   static const Encode encode = find_encode();
+  return encode;
+}
+
+std::optional<CUtensorMap> map_of(const Codes& codes, Shape shape) {
+  const Encode encode = encoder();
   if (encode == nullptr) return {};
   const bool fp8 = codes.coding == Coding::Fp8;
   shape.sizes[0] = static_cast<cuuint64_t>(codes.columns);
@@ -78,6 +83,44 @@ std::optional<CUtensorMap> sixteen_map(const SixteenRows& of) {
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 5, const_cast<void*>(of.data), sizes, strides, box, steps,
              CU_TENSOR_MAP_INTERLEAVE_NONE, piece == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
              CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS) return {};
+  return map;
+}
+
+namespace {
+
+int64_t code_row_bytes(const Codes& codes) {
+  switch (codes.coding) {
+    case Coding::F32:
+      return 4 * codes.columns;
+    case Coding::BF16:
+    case Coding::F16:
+      return 2 * codes.columns;
+    case Coding::Nvfp4:
+      return codes.columns / 2;
+    default:
+      return codes.columns;
+  }
+}
+
+}  // namespace
+
+std::optional<CUtensorMap> stream_map(const Codes& codes, MapOf of, bool paired) {
+  if (encoder() == nullptr) return {};
+  const bool groups = of == MapOf::Groups;
+  const auto row = static_cast<cuuint64_t>(groups ? codes.columns / 16 : code_row_bytes(codes));
+  const auto rows = static_cast<cuuint64_t>(codes.rows), count = static_cast<cuuint64_t>(codes.count);
+  const cuuint64_t flat[] = {row, count * rows}, halves[] = {row, rows / 2, 2, count};
+  const cuuint64_t steps_of_flat[] = {row}, steps_of_halves[] = {row, rows / 2 * row, rows * row};
+  const cuuint32_t bytes = groups ? kGroupMapBytes : kStreamMapBytes;
+  const cuuint32_t tile_of_flat[] = {bytes, kStreamMapRows}, tile_of_halves[] = {bytes, kStreamMapRows / 2, 2, 1};
+  const cuuint32_t each[] = {1, 1, 1, 1};
+  CUtensorMap map;
+  const CUresult status = encoder()(
+      &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, paired ? 4 : 2, const_cast<uint8_t*>(groups ? codes.groups : codes.data),
+      paired ? halves : flat, paired ? steps_of_halves : steps_of_flat, paired ? tile_of_halves : tile_of_flat, each,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, groups ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) return {};
   return map;
 }

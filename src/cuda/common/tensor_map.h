@@ -33,4 +33,12 @@ struct SixteenRows {
 };
 std::optional<CUtensorMap> sixteen_map(const SixteenRows& of);
 
+// Tiles of 16 rows and `map_bytes` bytes of each, coordinates in bytes and rows; paired: 8 rows of the first half of a
+// matrix and the 8 of its second half that belong to them, coordinates byte, row of a half, 0, matrix. Of codes, with
+// pieces exchanged as above, or of NVFP4's scales of groups, as they are. What lies outside reads as zero; rows have a
+// multiple of 16 bytes.
+enum class MapOf { Codes, Groups };
+constexpr int kStreamMapRows = 16, kStreamMapBytes = 128, kGroupMapBytes = 16;
+std::optional<CUtensorMap> stream_map(const Codes& codes, MapOf of, bool paired);
+
 }  // namespace braid::cuda

@@ -88,4 +88,29 @@ __device__ inline void code_rest_16(uint32_t (&words)[4], const float (&values)[
   }
 }
 
+// The same in whole numbers from -127 to 127; the second ones count in 254ths of a step.
+__device__ inline uint32_t whole_byte(float value) {
+  return static_cast<uint32_t>(max(-127, min(127, __float2int_rn(value)))) & 0xFF;
+}
+__device__ inline void whole_16(uint32_t (&words)[4], const float (&values)[16], float factor) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    words[i] = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) words[i] |= whole_byte(values[4 * i + j] * factor) << 8 * j;
+  }
+}
+__device__ inline void whole_rest_16(uint32_t (&words)[4], const float (&values)[16], float factor) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t first = words[i];
+    words[i] = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const auto code = static_cast<float>(static_cast<int8_t>(first >> 8 * j));
+      words[i] |= whole_byte((values[4 * i + j] * factor - code) * 254) << 8 * j;
+    }
+  }
+}
+
 }  // namespace braid::cuda

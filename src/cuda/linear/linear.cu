@@ -1,9 +1,11 @@
 // The ops Linear and GatedLinear: choosing a kernel, and x in the type that it wants.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <vector>
 
 #include "cuda/launch.h"
 #include "cuda/linear/product.h"
+#include "cuda/linear/ring.h"
 #include "cuda/linear/select.h"
 #include "cuda/linear/stream.h"
 #include "cuda/packing.h"
@@ -42,6 +44,9 @@ ProductKernel kernel_for(Context& context, const Product& p) {
                          .columns = p.codes.columns,
                          .bf16 = p.codes.coding == Coding::BF16,
                          .fp8 = p.codes.coding == Coding::Fp8,
+                         .int8 = p.codes.coding == Coding::Int8,
+                         .nvfp4 = p.codes.coding == Coding::Nvfp4,
+                         .row_scales = p.codes.row_scales,
                          .block_rows = p.codes.block_rows,
                          .block_columns = p.codes.block_columns,
                          .x_bf16 = p.x.bf16,
@@ -49,8 +54,10 @@ ProductKernel kernel_for(Context& context, const Product& p) {
                          .exact = p.exact || !context.fast(),
                          .gated = p.gated,
                          .simple = p.groups == nullptr && p.list == nullptr && p.divide == 1 && !p.gated};
-  extents.streams = p.groups == nullptr && extents.aligned && p.slots <= kFewTokens &&
-                    streams(context, p.codes, p.gated) && stream_holds(p.codes, p.slots);
+  const bool whole = p.groups == nullptr && extents.aligned;
+  extents.streams = whole && p.slots <= kFewTokens && streams(context, p.codes, p.gated) &&
+                    stream_holds(p.codes, p.slots) && !p.codes.row_scales;
+  if (whole && p.slots <= kPassTokens && has_ring(context, p.codes)) extents.ring_rows = ring_rows(p.codes);
   extents.matrix_library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinFewTokens &&
                            p.codes.rows % 8 == 0 && context.matrices() != nullptr;
   return choose_product(extents);
@@ -60,6 +67,7 @@ void multiply_by(Context& context, ProductKernel kernel, Product p) {
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
   if (kernel == ProductKernel::Exact) return multiply_exact(context, {&p, 1});
   if (kernel == ProductKernel::Stream) return multiply_streamed(context, {&p, 1});
+  if (kernel == ProductKernel::Ring) return multiply_decoded(context, {&p, 1});
   if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
   if (kernel == ProductKernel::Coded) return multiply_coded(context, p);
   kernel == ProductKernel::Thin ? multiply_thin(context, p) : multiply_wide(context, p);
@@ -73,9 +81,10 @@ void multiply(Context& context, Product p) {
   if (!empty(p)) multiply_by(context, kernel_for(context, p), p);
 }
 
-// Targets that the streaming kernel takes, of one coding, share a launch, and those that the exact one takes.
+// Targets that the streaming kernels take, of one coding, share a launch, and those that the exact one takes.
 void launch(Context& context, const Linear& op) {
-  std::vector<Product> streamed[2], exact;
+  std::map<std::pair<ProductKernel, Coding>, std::vector<Product>> streamed;
+  std::vector<Product> exact;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
     const Product p{.out = view(target.out),
@@ -85,16 +94,16 @@ void launch(Context& context, const Linear& op) {
                     .slots = op.x.rows()};
     if (empty(p)) continue;
     const ProductKernel kernel = kernel_for(context, p);
-    if (kernel == ProductKernel::Stream)
-      streamed[p.codes.coding == Coding::Fp8].push_back(p);
+    if (kernel == ProductKernel::Stream || kernel == ProductKernel::Ring)
+      streamed[{kernel, p.codes.coding}].push_back(p);
     else if (kernel == ProductKernel::Exact)
       exact.push_back(p);
     else
       multiply_by(context, kernel, p);
   }
   if (!exact.empty()) multiply_exact(context, exact);
-  for (const std::vector<Product>& products : streamed)
-    if (!products.empty()) multiply_streamed(context, products);
+  for (const auto& [kind, products] : streamed)
+    kind.first == ProductKernel::Ring ? multiply_decoded(context, products) : multiply_streamed(context, products);
 }
 
 void launch(Context& context, const GatedLinear& op) {

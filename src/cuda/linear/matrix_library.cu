@@ -50,7 +50,7 @@ bool find_all(void* library, Functions& f) {
 }
 
 // Everything about a product but its addresses.
-using Shape = std::array<int64_t, 7>;
+using Shape = std::array<int64_t, 7>;  // the last: the form
 
 // Column-major words for a row-major product: out^T [rows x tokens] = w [rows x columns] * x^T.
 struct Recipe {
@@ -72,21 +72,28 @@ class OpenedLibrary final : public MatrixLibrary {
   }
 
   void multiply(const MatrixProduct& p) override {
-    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16, p.x_scales != nullptr};
+    const Shape shape{p.tokens, p.rows, p.columns, p.out_stride, p.x_stride, p.out_bf16, static_cast<int64_t>(p.form)};
     auto known = recipes_.find(shape);
     if (known == recipes_.end()) known = recipes_.emplace(shape, make(p)).first;
     const Recipe& recipe = known->second;
-    if (p.x_scales != nullptr) set_scales(recipe, p);
+    set_scales(recipe, p);
     const float one = 1.0f, zero = 0.0f;
-    require(f_.matmul(handle_, recipe.operation, &one, p.w, recipe.w, p.x, recipe.x, &zero, p.out, recipe.out, p.out,
+    const int32_t whole_one = 1, whole_zero = 0;
+    const bool whole = p.form == MatrixForm::Whole;
+    const void *by = whole ? static_cast<const void*>(&whole_one) : &one,
+               *keep = whole ? static_cast<const void*>(&whole_zero) : &zero;
+    require(f_.matmul(handle_, recipe.operation, by, p.w, recipe.w, p.x, recipe.x, keep, p.out, recipe.out, p.out,
                       recipe.out, &recipe.algorithm, workspace_, kWorkspace, stream_),
             "product");
   }
 
  private:
   void set_scales(const Recipe& recipe, const MatrixProduct& p) const {
-    const int32_t w_mode = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
-                  x_mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    if (p.form != MatrixForm::Blocks && p.form != MatrixForm::Rows) return;
+    const bool rows = p.form == MatrixForm::Rows;
+    const int32_t w_mode =
+        rows ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    const int32_t x_mode = rows ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F : CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
     const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
       require(f_.set_operation(recipe.operation, which, &value, sizeof(value)), "scales");
     };
@@ -96,17 +103,21 @@ class OpenedLibrary final : public MatrixLibrary {
 
   Recipe make(const MatrixProduct& p) const {
     Recipe recipe;
-    require(f_.create_operation(&recipe.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "operation");
+    const bool whole = p.form == MatrixForm::Whole, plain = p.form == MatrixForm::Plain;
+    require(f_.create_operation(&recipe.operation, whole ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
+                                whole ? CUDA_R_32I : CUDA_R_32F),
+            "operation");
     const cublasOperation_t transposed = CUBLAS_OP_T;
     require(f_.set_operation(recipe.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
             "operation");
-    if (p.x_scales != nullptr) set_scales(recipe, p);
-    const cudaDataType type = p.x_scales != nullptr ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+    set_scales(recipe, p);
+    const cudaDataType type = plain ? CUDA_R_16BF : whole ? CUDA_R_8I : CUDA_R_8F_E4M3;
+    const cudaDataType out = whole ? CUDA_R_32I : p.out_bf16 ? CUDA_R_16BF : CUDA_R_32F;
     const auto rows = static_cast<uint64_t>(p.rows), tokens = static_cast<uint64_t>(p.tokens),
                columns = static_cast<uint64_t>(p.columns);
     require(f_.create_layout(&recipe.w, type, columns, rows, p.columns), "layout");
     require(f_.create_layout(&recipe.x, type, columns, tokens, p.x_stride), "layout");
-    require(f_.create_layout(&recipe.out, p.out_bf16 ? CUDA_R_16BF : CUDA_R_32F, rows, tokens, p.out_stride), "layout");
+    require(f_.create_layout(&recipe.out, out, rows, tokens, p.out_stride), "layout");
     cublasLtMatmulPreference_t preference = nullptr;
     require(f_.create_preference(&preference), "preference");
     require(f_.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof(kWorkspace)),

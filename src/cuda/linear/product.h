@@ -39,15 +39,16 @@ void multiply_plain(Context& context, const Product& product);
 void multiply_exact(Context& context, std::span<const Product> products);
 // x with rows at 16 bytes, columns a multiple of 128, weights bf16 or FP8 with blocks of 128 columns.
 void multiply_thin(Context& context, const Product& product);
-// x with rows at 16 bytes, weights FP8 in blocks of 128 x 128 (gated: of which none holds rows of both), no groups;
-// needs the matrix library.
+// x with rows at 16 bytes, weights int8, or FP8 with a scale a row or in blocks of 128 x 128 (gated: of which none
+// holds rows of both), columns a multiple of 16, no groups; needs the matrix library.
 void multiply_coded(Context& context, const Product& product);
 // x bf16 with rows at 16 bytes, no groups; needs the matrix library.
 void multiply_wide(Context& context, const Product& product);
 // Chooses among them; makes x bf16 first where the kernel wants that.
 void multiply(Context& context, Product product);
 
-// Rows of x as E4M3 codes (coding.h): [pieces, tokens, columns], and scales [columns / 128, pieces, tokens]. Tokens are
+// Rows of x as codes (coding.h): [pieces, tokens, columns], and scales [columns / 128, pieces, tokens] or, for weights
+// with a scale a row, [pieces, tokens]. Tokens are
 // rounded up so that pieces * tokens is a multiple of 4; what lies behind the rows of x repeats its last row.
 struct CodedRows {
   uint8_t* codes = nullptr;

@@ -37,6 +37,18 @@ TEST(ChooseProduct, FewRowsStreamWhereTheyCan) {
   EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
 }
 
+TEST(ChooseProduct, OtherCodingsAreDecodedInPasses) {
+  ProductExtents other = usual(kPassTokens);
+  other.fp8 = false, other.nvfp4 = true, other.ring_rows = 3;
+  EXPECT_EQ(choose_product(other), ProductKernel::Ring);
+  other.tokens = kPassTokens + 1;
+  EXPECT_EQ(choose_product(other), ProductKernel::Wide);
+  other.nvfp4 = false, other.int8 = true;
+  EXPECT_EQ(choose_product(other), ProductKernel::Coded);
+  other.tokens = kFewTokens;
+  EXPECT_EQ(choose_product(other), ProductKernel::Ring);
+}
+
 TEST(ChooseProduct, BlocksThatTheLibraryDoesNotTakeAreDecodedOnceThatPays) {
   ProductExtents cut = usual(8192), odd_pair = usual(8192), exact = usual(8192);
   cut.block_rows = 64;

@@ -74,9 +74,14 @@ struct Rounding {
   double relative = 0, step = 0;
 };
 
-// E4M3 has four bits, and steps of 2^-9 below 2^-6 of a scale that is the largest divided by 448.
+// E4M3 has four bits, and steps of 2^-9 below 2^-6 of a scale that is the largest divided by 448. Whole numbers are
+// half a step of a 127th of the largest off, a little more since the scale is rounded; a second one counts in 254ths of
+// that.
 Rounding input_rounding(const Precision& precision, int64_t rows, const Weight& weight) {
-  if (rows >= precision.coded_rows && weight.format == Format(Fp8Block{})) return {0x1p-4, 0x1p-18};
+  const bool coded = rows >= precision.coded_rows, codes = precision.coded_rows != INT64_MAX;
+  const bool fp8 = weight.format == Format(Fp8Block{}) || weight.format == Format(Fp8Row{});
+  if (coded && fp8) return {0x1p-4, 0x1p-18};
+  if (codes && weight.format == Format(Int8Row{})) return {precision.operand, coded ? 1.001 / 254 : 0x1p-15};
   return {precision.operand, precision.step};
 }
 
