@@ -43,6 +43,8 @@ class CudaExecutor final : public Executor {
 
   std::string_view name() const override { return "cuda"; }
   DType activation_type() const override { return options_.activations; }
+  // Products of few, some and many rows have kernels of their own.
+  bool rows_independent() const override { return false; }
   DType cache_type() const override { return options_.cache.value_or(options_.fast ? DType::BF16 : DType::F32); }
 
   void submit(const Op& op) override {

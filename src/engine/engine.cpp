@@ -68,6 +68,11 @@ Engine::Engine(const LoadedModel& model, EngineOptions options)
       sampler_(model.executor, model.spec.vocabulary, static_cast<int32_t>(options_.steps.sequences + kBorder),
                options_.allowed),
       seed_(options_.seed ? *options_.seed : system_seed()) {
+  if (options_.deterministic && !model.executor.rows_independent())
+    log::warn(
+        "{} rounds a row by how many others are computed with it: answers may differ by that, in spite of "
+        "deterministic",
+        model.executor.name());
   if (options_.poison)
     for (int need = 0; need < static_cast<int>(pool_.needs().size()); ++need)
       model_.executor.submit(Fill{.out = pool_.array({need}), .byte = 0xFF});

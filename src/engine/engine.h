@@ -35,7 +35,7 @@ struct EngineOptions {
   std::optional<int64_t> cache_bytes;
   int64_t cache_interval = 0;  // tokens between kept states of a long prompt, a multiple of 64; 0: from their size
   // The same request gets the same tokens whatever else runs, however its prompt is cut, and wherever it begins in the
-  // cache (docs/prefix_cache.md).
+  // cache (docs/prefix_cache.md), where the executor keeps rows independent; a warning says where it does not.
   bool deterministic = false;
   std::filesystem::path cache_folder;  // where the cache survives the process; empty: nowhere
   std::string identity;                // of the model and its device, for files of state

@@ -57,6 +57,8 @@ class Executor {
   // The type of activations between ops, and of keys and values unless the user asks for another.
   virtual DType activation_type() const = 0;
   virtual DType cache_type() const = 0;
+  // Whether the bits of a row depend on nothing but that row: not on how many stand beside it.
+  virtual bool rows_independent() const { return true; }
   virtual void submit(const Op& op) = 0;
   // Returns when everything submitted has run. Device errors surface here, naming the op.
   virtual void wait() = 0;

@@ -16,6 +16,7 @@ class PassingExecutor : public Executor {
   std::string_view name() const override { return inner_.name(); }
   DType activation_type() const override { return inner_.activation_type(); }
   DType cache_type() const override { return inner_.cache_type(); }
+  bool rows_independent() const override { return inner_.rows_independent(); }
   void submit(const Op& op) override { inner_.submit(op); }
   void wait() override { inner_.wait(); }
   Limits measure_limits(size_t footprint) override { return inner_.measure_limits(footprint); }
