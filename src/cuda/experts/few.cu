@@ -25,9 +25,7 @@ __global__ void __launch_bounds__(kFewThreads, 1) few_kernel(const __grid_consta
   if (threadIdx.x == 0) {
     for (int i = 0; i < s.ring; ++i)
       barrier_init(full + i, F::C::kRowScales > 0 ? 33 : 1), barrier_init(empty + i, kWarps);
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+    barriers_made();
   }
   __syncthreads();
   await_then_allow();

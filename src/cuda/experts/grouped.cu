@@ -19,9 +19,7 @@ __global__ void __launch_bounds__(kGroupedThreads, 1) grouped_kernel(const __gri
       barrier_init(full + i, kGather ? kGroup + 1 : kFp8 ? 33 : 1);
       barrier_init(full + F::kStages + i, 2);
     }
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+    barriers_made();
   }
   await_then_allow();
   const G grouping{a, memory, scales, full, full + F::kStages, *a.group_count * (a.rows / F::kRows)};

@@ -363,9 +363,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1) stream_kernel(const __grid_
       barrier_init(full + i, kFp8 ? 2 * kGroups : kGroups);
       barrier_init(empty + i, kGroups);
     }
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+    barriers_made();
   }
   __syncthreads();
   const int warp = threadIdx.x / 32;

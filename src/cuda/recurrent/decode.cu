@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kThreads, 3) head_kernel(DeltaView d, bool las
   if (!single.present) return;
   if (threadIdx.x == 0) {
     barrier_init(&shared.filled, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    barriers_made();
     barrier_expect(&shared.filled, sizeof(State));
     bulk_copy(shared.state, state, sizeof(State), &shared.filled);
   }

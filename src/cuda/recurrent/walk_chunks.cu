@@ -61,7 +61,7 @@ __device__ void begin_barriers(Shared& shared, int readers) {
       barrier_init(both + i, 128);
     barrier_init(&shared.squares_filled[i], 1);
   }
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  barriers_made();
 }
 
 // A third dimension of parts; of twice as many where it measures.
