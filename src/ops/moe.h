@@ -29,7 +29,8 @@ struct Route {
 // (rows of
 //           gate, then of up); down: `count` matrices [K, I]; shared_gate: f32 [tokens, 1]; shared_gate_up: [2J, K];
 //           shared_down: [K, J]
-// Rounding  as Linear; the sum over experts in f32, one rounding into out; row t does not depend on other rows
+// Rounding  as Linear; the sum over experts in f32, one rounding into out; the bits of row t do not
+//           depend on other rows where the executor keeps rows independent
 struct Experts {
   static constexpr std::string_view name = "experts";
   Tensor out, x, chosen, weights;
