@@ -175,6 +175,9 @@ void run_batch(BatchOptions options) {
   const size_t all = lines.size();
   std::erase_if(lines, [&](const BatchLine& line) { return output.has(line); });
   const size_t asked = lines.size();
+  if (asked == 0 && output.failed_before() > 0)
+    fail("{} requests, all of them answered before, {} with a failure; another --out asks them again", all,
+         output.failed_before());
   if (asked == 0) return fmt::print("{} requests, all of them answered before\n", all);
   Batch batch(serve, std::move(lines), output);
   const auto start = std::chrono::steady_clock::now();

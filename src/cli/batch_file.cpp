@@ -33,6 +33,12 @@ std::string text_of(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+bool failed(const Json& response) {
+  if (!response.is_object()) return true;
+  const auto status = response.find("status_code");
+  return status == response.end() || !status->is_number_integer() || status->get<int64_t>() >= 400;
+}
+
 // Fills in what the line asks; says what is wrong with it, or nothing.
 std::string read_line(std::string_view text, BatchLine& line, std::set<std::string>& known) {
   Json object;
@@ -43,7 +49,7 @@ std::string read_line(std::string_view text, BatchLine& line, std::set<std::stri
   }
   if (!object.is_object()) return "expected a JSON object";
   const std::string id = text_of(object, "custom_id");
-  if (id.empty()) return "'custom_id' is missing";
+  if (id.empty()) return "'custom_id' is not a text with something in it";
   if (!known.insert(id).second) return fmt::format("custom_id '{}' came before", id);
   line.custom_id = id;
   line.url = text_of(object, "url");
@@ -93,6 +99,7 @@ void BatchOutput::read() {
     const Json answer = parse_json(line, name);
     if (!answer.is_object() || !answer.contains("response") || !answer.contains("error"))
       fail("{}: not an answer of a batch; --out takes a new file, or one that braid began", name);
+    failed_before_ += failed(answer["response"]) ? 1 : 0;
     if (const std::string id = text_of(answer, "custom_id"); !id.empty())
       ids_.insert(id);
     else if (answer["error"].is_object())

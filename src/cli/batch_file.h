@@ -36,6 +36,8 @@ class BatchOutput {
 
   // Whether the file holds the line's answer.
   bool has(const BatchLine& line) const;
+  // How many of the answers that were there before say that a request failed.
+  size_t failed_before() const { return failed_before_; }
   // A Resource error when the disk is full. What was appended stays when the process dies.
   void append(const BatchLine& line, Json answer);
   // Waits until every byte is on disk.
@@ -47,6 +49,7 @@ class BatchOutput {
   int descriptor_ = -1;
   std::set<std::string> ids_;
   std::set<int64_t> lines_;  // of those without an id
+  size_t failed_before_ = 0;
 };
 
 }  // namespace braid::cli
