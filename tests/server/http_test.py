@@ -60,6 +60,20 @@ class Http(server.Case):
             answers = [json.loads(read_answer(reader)[2])["choices"][0]["message"]["content"] for _ in texts]
         self.assertEqual([answer[:5] for answer in answers], ["B-A-N", "I am ", "river"])
 
+    def test_a_head_that_comes_during_an_answer_and_its_body_after(self):
+        whole = request(chat("Spell banana."))
+        head = whole.index(b"\r\n\r\n") + 4
+        with self.server.connect() as sock:
+            reader = sock.makefile("rb")
+            sock.sendall(request(chat("Who are you?", ignore_eos=True, max_tokens=200)))
+            time.sleep(0.02)
+            sock.sendall(whole[:head])
+            self.assertEqual(read_answer(reader)[0], 200)
+            sock.sendall(whole[head:])
+            status, _, body = read_answer(reader)
+        self.assertEqual(status, 200, body)
+        self.assertTrue(json.loads(body)["choices"][0]["message"]["content"].startswith("B-A-N"))
+
     def test_old_clients(self):
         body = json.dumps(chat("Spell banana.", stream=True))
         got = self.raw(f"{HEAD.replace('1.1', '1.0')}Content-Length: {len(body)}\r\n\r\n{body}".encode())

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -242,18 +243,19 @@ class Connection : public Carrier {
     read();
   }
 
-  // One read is always under way, also while an answer is being made: its end says that the client has gone.
+  // One read is always under way, also while an answer is being made: its end says that the client has gone. It has
+  // memory of its own, since what came before is taken out of the buffer meanwhile.
   void read() {
     if (reading_ || closed_ || (exchange_ && buffer_.size() >= kAheadBytes)) return;
     reading_ = true;
-    stream_.async_read_some(buffer_.prepare(kReadBytes), [this, self = self()](error_code error, size_t bytes) {
+    stream_.async_read_some(asio::buffer(incoming_), [this, self = self()](error_code error, size_t bytes) {
       reading_ = false;
       if (error) return close();
       if (lingering_) {
         if ((dropped_ += bytes) > kLingerBytes) return close();
         return read();
       }
-      buffer_.commit(bytes);
+      buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(incoming_, bytes)));
       if (!exchange_) consume();
       read();
     });
@@ -359,6 +361,7 @@ class Connection : public Carrier {
   std::shared_ptr<Shared> shared_;
   Stream stream_;
   asio::steady_timer timer_;
+  std::array<char, kReadBytes> incoming_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::shared_ptr<Live> exchange_;
