@@ -14,9 +14,9 @@ constexpr int64_t kMostRows = 16;
 template <RingForm kForm>
 void launch_rows(Context& context, Ring& stream) {
   if (stream.tokens <= 8)
-    launch_ring<kForm, 1, RingMode::Rows>(context, stream);
+    launch_ring<kForm, 1>(context, stream);
   else
-    launch_ring<kForm, 2, RingMode::Rows>(context, stream);
+    launch_ring<kForm, 2>(context, stream);
 }
 
 void launch_form(Context& context, Ring& stream, Coding coding) {
@@ -45,9 +45,23 @@ View rows_from(const View& v, int64_t first, int64_t count) {
   return out;
 }
 
+RingSource ring_source(const Codes& codes, bool paired) {
+  const auto map_of = [&](MapOf of) {
+    const std::optional<CUtensorMap> map = stream_map(codes, of, paired);
+    CHECK(map, "the driver makes no map of weights");
+    return *map;
+  };
+  return {.map = map_of(MapOf::Codes),
+          .groups = codes.coding == Coding::Nvfp4 ? map_of(MapOf::Groups) : CUtensorMap{},
+          .scales = codes.scales,
+          .scale_columns = codes.scale_columns,
+          .block_shift = std::countr_zero(static_cast<uint32_t>(codes.block_rows)),
+          .rows = static_cast<int32_t>(codes.rows)};
+}
+
 }  // namespace
 
-int32_t ring_chunk_columns(Coding coding) { return coding == Coding::BF16 ? 64 : coding == Coding::Nvfp4 ? 256 : 128; }
+int32_t ring_chunk_columns(Coding coding) { return coding == Coding::Nvfp4 ? 256 : 128; }
 
 bool has_ring(const Context& context, const Codes& codes) {
   if (!context.hopper() || codes.rows == 0 || reinterpret_cast<uintptr_t>(codes.data) % 16 != 0) return false;
@@ -62,22 +76,6 @@ int64_t ring_rows(const Codes& codes) {
   const int64_t left = kMemory - 1024 - kRing, each = row_bytes(codes);
   const int64_t rows = (left - kParts) / each;
   return rows <= 8 ? rows : std::clamp<int64_t>((left - 2 * kParts) / each, 8, kMostRows);
-}
-
-RingSource ring_source(const Codes& codes, bool paired) {
-  const auto map_of = [&](MapOf of) {
-    const std::optional<CUtensorMap> map = stream_map(codes, of, paired);
-    CHECK(map, "the driver makes no map of weights");
-    return *map;
-  };
-  return {.map = map_of(MapOf::Codes),
-          .groups = codes.coding == Coding::Nvfp4 ? map_of(MapOf::Groups) : CUtensorMap{},
-          .scales = codes.scales,
-          .scale_columns = codes.scale_columns,
-          .scale_rows = codes.scale_rows,
-          .block_shift = std::countr_zero(static_cast<uint32_t>(codes.block_rows)),
-          .scale_step = codes.row_scales ? 0 : 1,
-          .rows = static_cast<int32_t>(codes.rows)};
 }
 
 RingGrid ring_grid(int tiles, int multiprocessors) { return {1, std::clamp(tiles, 1, multiprocessors)}; }

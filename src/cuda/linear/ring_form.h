@@ -14,9 +14,8 @@ constexpr int kTileRows = kStreamMapRows, kChunkBytes = kTileRows * kStreamMapBy
 
 template <RingForm kForm>
 struct ChunkForm {
-  static constexpr bool kBf16 = kForm == RingForm::Bf16;
-  static constexpr bool kGrouped = kForm == RingForm::Nvfp4, kScaled = !kBf16;
-  static constexpr int kColumns = kBf16 ? 64 : kGrouped ? 256 : 128;
+  static constexpr bool kGrouped = kForm == RingForm::Nvfp4;
+  static constexpr int kColumns = kGrouped ? 256 : 128;
   static constexpr int kLaneColumns = kColumns / 4;  // of a row that a lane multiplies
   static constexpr int kPieces = kLaneColumns / 8;   // of 16 bytes of x
   static constexpr int kXBytes = kColumns * 2;
@@ -62,43 +61,30 @@ struct ChunkForm {
       } else {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          if constexpr (kBf16) {
-            a[i][half] = held.words[half][4 * q + 2 * i], a[i][2 + half] = held.words[half][4 * q + 2 * i + 1];
-          } else {
-            const uint32_t word = held.words[half][2 * q + i];
-            constexpr bool kFp8 = kForm == RingForm::Fp8;
-            a[i][half] = kFp8 ? e4m3_halves(word) : int8_halves<0>(word);
-            a[i][2 + half] = kFp8 ? e4m3_halves(word >> 16) : int8_halves<1>(word);
-          }
+          const uint32_t word = held.words[half][2 * q + i];
+          constexpr bool kFp8 = kForm == RingForm::Fp8;
+          a[i][half] = kFp8 ? e4m3_halves(word) : int8_halves<0>(word);
+          a[i][2 + half] = kFp8 ? e4m3_halves(word >> 16) : int8_halves<1>(word);
         }
       }
     }
   }
 
-  // A lane of a team: its sixteen columns of a chunk of x, times `factor`, into the chunk at `to`; where codes have
-  // scales the first lane stores the chunk's at `scale`.
-  static __device__ void put_x(uint8_t* to, float* scale, const float (&values)[16], float factor) {
+  // A lane of a team: its sixteen columns of a chunk of x into the chunk at `to`; the first lane stores its scale.
+  static __device__ void put_x(uint8_t* to, float* scale, const float (&values)[16]) {
     const int lane = threadIdx.x % kTeam, t = lane * 16 / kLaneColumns, q = lane * 16 % kLaneColumns / 8;
     to += t * 16 + q * 64;
     uint32_t words[8];
-    if constexpr (kBf16) {
+    const uint32_t exponent = exponent_of_team(values);
+    const float inverse = __uint_as_float((268u << 23) - exponent);
+    if (lane == 0) *scale = __uint_as_float(exponent - (14u << 23)) * kUnit;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const __nv_bfloat162 both = __floats2bfloat162_rn(values[2 * i] * factor, values[2 * i + 1] * factor);
-        words[i] = *reinterpret_cast<const uint32_t*>(&both);
-      }
-    } else {
-      const uint32_t exponent = exponent_of_team(values);
-      const float inverse = __uint_as_float((268u << 23) - exponent);
-      if (lane == 0) *scale = __uint_as_float(exponent - (14u << 23)) * kUnit * factor;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        constexpr int kPairs[8] = {0, 4, 1, 5, 2, 6, 3, 7};  // as e2m1_halves gives them
-        const int piece = i / 4 * 8, at = i % 4 * 2;
-        const __half2 both = __floats2half2_rn(values[piece + (kGrouped ? kPairs[at] : at)] * inverse,
-                                               values[piece + (kGrouped ? kPairs[at + 1] : at + 1)] * inverse);
-        words[i] = *reinterpret_cast<const uint32_t*>(&both);
-      }
+    for (int i = 0; i < 8; ++i) {
+      constexpr int kPairs[8] = {0, 4, 1, 5, 2, 6, 3, 7};  // as e2m1_halves gives them
+      const int piece = i / 4 * 8, at = i % 4 * 2;
+      const __half2 both = __floats2half2_rn(values[piece + (kGrouped ? kPairs[at] : at)] * inverse,
+                                             values[piece + (kGrouped ? kPairs[at + 1] : at + 1)] * inverse);
+      words[i] = *reinterpret_cast<const uint32_t*>(&both);
     }
     *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
     *reinterpret_cast<uint4*>(to + 64) = {words[4], words[5], words[6], words[7]};

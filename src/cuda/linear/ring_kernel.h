@@ -19,7 +19,7 @@ namespace braid::cuda {
 constexpr int kRingWarps = 8, kRingThreads = (kRingWarps + 1) * 32;
 constexpr int kMostRing = 12, kMostCluster = 4, kPartBuffers = 2;
 
-template <RingForm kForm, int kSets, RingMode kMode>
+template <RingForm kForm, int kSets>
 struct RingWork {
   using F = ChunkForm<kForm>;
 
@@ -36,35 +36,16 @@ struct RingWork {
 
   // Where a tile's rows are.
   struct Place {
-    int source = 0, row_of_x = 0, column = 0;  // of the output
-    int row = 0;                               // within its matrix, of the first half
-    int apart = kTileRows / 2;                 // to the second half
-    int slot = -1;                             // Chosen: of the routed expert; -1: shared
+    int source = 0, column = 0;  // of the output; the first half's row of the weight too
+    int apart = kTileRows / 2;   // to the second half
   };
   __device__ Place place(int tile) const {
     Place p;
-    if constexpr (kMode == RingMode::Rows) {
-      while (p.source + 1 < s.source_count && tile >= s.sources[p.source + 1].first_tile) ++p.source;
-      p.column = (tile - s.sources[p.source].first_tile) * (s.gated ? kTileRows / 2 : kTileRows);
-      if (s.gated) p.apart = s.sources[p.source].rows / 2;
-      p.row = p.column;
-    } else if constexpr (kMode == RingMode::Chosen) {
-      const int routed = s.sources[0].rows / kTileRows, shared = s.sources[1].rows / kTileRows;  // tiles of an expert
-      const bool is_shared = tile >= s.sources[1].first_tile;
-      const int item = is_shared ? tile - s.sources[1].first_tile : tile, each = is_shared ? shared : routed;
-      p.source = is_shared, p.slot = is_shared ? -1 : item / each;
-      p.row_of_x = is_shared ? item / each : p.slot / s.k;
-      p.row = item % each * (kTileRows / 2);
-      p.column = p.row + (is_shared ? s.k : p.slot % s.k) * routed * (kTileRows / 2);
-      p.apart = s.sources[p.source].rows / 2;
-    } else {
-      const int each = s.sources[0].rows / kTileRows;
-      p.row_of_x = tile / each, p.column = p.row = tile % each * kTileRows;
-    }
+    while (p.source + 1 < s.source_count && tile >= s.sources[p.source + 1].first_tile) ++p.source;
+    p.column = (tile - s.sources[p.source].first_tile) * (s.gated ? kTileRows / 2 : kTileRows);
+    if (s.gated) p.apart = s.sources[p.source].rows / 2;
     return p;
   }
-  __device__ int expert(int slot) const { return s.chosen[slot / s.k * s.chosen_stride + slot % s.k]; }
-  __device__ bool paired() const { return kMode == RingMode::Chosen || (kMode == RingMode::Rows && s.gated); }
 
   // A chunk of a tile of the cluster. Its warps take all chunks of all tiles in turn.
   struct Unit {
@@ -87,19 +68,6 @@ struct RingWork {
   }
   __device__ bool exists(Unit u) const { return u.tile < tile_count; }
 
-  // Which matrix of which source a chunk is of, and where in its rows.
-  struct Origin {
-    int source, matrix, column;
-  };
-  __device__ Origin origin(const Place& p, int chunk) const {
-    if constexpr (kMode == RingMode::Chosen) return {p.source, p.slot >= 0 ? expert(p.slot) : 0, chunk};
-    if constexpr (kMode == RingMode::Joined) {
-      const int slot = min(chunk / s.slot_chunks, s.k), column = chunk - slot * s.slot_chunks;
-      return {slot == s.k, slot == s.k ? 0 : expert(p.row_of_x * s.k + slot), column};
-    }
-    return {p.source, 0, chunk};
-  }
-
   // The chunks that a warp asks for, ahead of those that it multiplies.
   struct Ahead {
     Unit unit;
@@ -112,34 +80,31 @@ struct RingWork {
   // All lanes: asks for the next one, into a place of the ring.
   __device__ void ask(int at, Ahead& ahead) const {
     if (threadIdx.x % 32 == 0) {
-      const Origin from = origin(ahead.place, ahead.unit.chunk);
-      const RingSource& of = s.sources[from.source];
-      const int row = ahead.place.row;
+      const RingSource& of = s.sources[ahead.place.source];
+      const int row = ahead.place.column, chunk = ahead.unit.chunk;
       barrier_expect(full + at, kChunkBytes + F::kGroupBytes);
-      copy_tile(ring + at * kChunkBytes, of.map, from.column * kStreamMapBytes, row, from.matrix, of.rows, full + at);
+      copy_tile(ring + at * kChunkBytes, of.map, chunk * kStreamMapBytes, row, full + at);
       if constexpr (F::kGrouped)
-        copy_tile(groups + at * F::kGroupBytes, of.groups, from.column * kGroupMapBytes, row, from.matrix, of.rows,
-                  full + at);
+        copy_tile(groups + at * F::kGroupBytes, of.groups, chunk * kGroupMapBytes, row, full + at);
     }
     const int tile = ahead.unit.tile;
     ahead.unit = next(ahead.unit);
     if (ahead.unit.tile != tile && exists(ahead.unit)) ahead.place = place(first_tile + ahead.unit.tile);
   }
-  __device__ void copy_tile(void* to, const CUtensorMap& map, int byte, int row, int matrix, int rows,
-                            uint64_t* barrier) const {
+  __device__ void copy_tile(void* to, const CUtensorMap& map, int byte, int row, uint64_t* barrier) const {
 #if __CUDA_ARCH__ >= 900
     constexpr uint64_t kReadOnce = 0x12F0000000000000;  // a cache policy: these lines are the first to go
-    if (paired())
+    if (s.gated)
       asm volatile(
           "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, "
           "%4, %6, %7}], [%2], %5;" ::"r"(shared_address(to)),
-          "l"(&map), "r"(shared_address(barrier)), "r"(byte), "r"(row), "l"(kReadOnce), "r"(0), "r"(matrix)
+          "l"(&map), "r"(shared_address(barrier)), "r"(byte), "r"(row), "l"(kReadOnce), "r"(0), "r"(0)
           : "memory");
     else
       asm volatile(
           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, "
           "%4}], [%2], %5;" ::"r"(shared_address(to)),
-          "l"(&map), "r"(shared_address(barrier)), "r"(byte), "r"(matrix * rows + row), "l"(kReadOnce)
+          "l"(&map), "r"(shared_address(barrier)), "r"(byte), "r"(row), "l"(kReadOnce)
           : "memory");
 #endif
   }
@@ -152,31 +117,25 @@ struct RingWork {
   };
   __device__ void find_rows(Scales& scales) const {
     const Place p = place(first_tile + scales.unit.tile);
-    const Origin from = origin(p, scales.unit.chunk);
-    const RingSource& of = s.sources[from.source];
+    const RingSource& of = s.sources[p.source];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = min(p.row + static_cast<int>(threadIdx.x % 32 / 4) + half * p.apart, of.rows - 1);
-      scales.rows[half] = of.scales +
-                          (int64_t{from.matrix} * of.scale_rows + (row >> of.block_shift)) * of.scale_columns +
-                          (from.column - scales.unit.chunk) * of.scale_step;
+      const int row = min(p.column + static_cast<int>(threadIdx.x % 32 / 4) + half * p.apart, of.rows - 1);
+      scales.rows[half] = of.scales + int64_t{row >> of.block_shift} * of.scale_columns;
     }
     scales.tile = scales.unit.tile;
   }
   // The next chunk's; those before it move up.
   __device__ void fetch(Scales& scales) const {
-    if constexpr (F::kScaled) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) scales.values[i][half] = scales.values[i + 1][half];
-      if (!exists(scales.unit)) return;
-      if (kMode == RingMode::Joined || scales.unit.tile != scales.tile) find_rows(scales);
+      for (int half = 0; half < 2; ++half) scales.values[i][half] = scales.values[i + 1][half];
+    if (!exists(scales.unit)) return;
+    if (scales.unit.tile != scales.tile) find_rows(scales);
 #pragma unroll
-      for (int half = 0; half < 2; ++half)
-        scales.values[2][half] = __ldg(scales.rows[half] + scales.unit.chunk * s.sources[0].scale_step);
-      scales.unit = next(scales.unit);
-    }
+    for (int half = 0; half < 2; ++half) scales.values[2][half] = __ldg(scales.rows[half]);
+    scales.unit = next(scales.unit);
   }
   __device__ Scales begin_scales() const {
     Scales scales;
@@ -185,22 +144,10 @@ struct RingWork {
     return scales;
   }
 
-  // The first row of x that is in memory, and how many are: all, but of Joined those of this cluster's tiles.
-  __device__ int first_row() const { return kMode == RingMode::Joined ? place(first_tile).row_of_x : 0; }
-  __device__ int rows_in_memory() const {
-    return kMode == RingMode::Joined ? place(first_tile + tile_count - 1).row_of_x - first_row() + 1 : s.tokens;
-  }
-  __device__ float factor(int row, int chunk) const {
-    if constexpr (kMode != RingMode::Joined) return 1;
-    const int slot = chunk / s.slot_chunks;
-    if (slot < s.k) return get(s.weights, row * s.weights.stride[0] + slot);
-    return s.shared_gate.data == nullptr ? 1.0f : sigmoid(get(s.shared_gate, row * s.shared_gate.stride[0]));
-  }
-
   // All threads: rows of x as right operands.
   __device__ void prepare() const {
     constexpr int kTeams = kRingThreads / F::kTeam, kTogether = 3;  // loads under way
-    const int begin = first_row(), rows = rows_in_memory(), lane = threadIdx.x % F::kTeam;
+    const int rows = s.tokens, lane = threadIdx.x % F::kTeam;
     int row = 0, chunk = threadIdx.x / F::kTeam;
     const auto settle = [&] {
       while (chunk >= s.chunks) chunk -= s.chunks, ++row;
@@ -212,24 +159,23 @@ struct RingWork {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         at_row[i] = row, at_chunk[i] = chunk;
-        if (row < rows) load_16(values[i], s.x, (begin + row) * s.x.stride[0] + chunk * F::kColumns + lane * 16);
+        if (row < rows) load_16(values[i], s.x, row * s.x.stride[0] + chunk * F::kColumns + lane * 16);
         chunk += kTeams, settle();
       }
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
         if (at_row[i] < rows)
           F::put_x(x + at_row[i] * F::row_pitch(s.chunks) + at_chunk[i] * F::kXBytes,
-                   x_scales + at_row[i] * s.chunks + at_chunk[i], values[i], factor(begin + at_row[i], at_chunk[i]));
+                   x_scales + at_row[i] * s.chunks + at_chunk[i], values[i]);
     }
   }
 
   // A warp that multiplies: all its chunks.
   __device__ void multiply(Ahead ahead, Scales scales) const {
-    const int begin_row = first_row();
+    const Right right = find_x();
     Unit u = first();
     for (int slot = 0, parity = 0; exists(u);) {
       const Unit begin = u;
-      const Right right = right_of(kMode == RingMode::Rows ? 0 : place(first_tile + u.tile).row_of_x - begin_row);
       float sums[kSets][4] = {};
       do {
         const int at = threadIdx.x / 32 * s.ring + slot;
@@ -251,9 +197,9 @@ struct RingWork {
     const uint8_t* rows[kSets];
     const float* scales[kSets][2];
   };
-  __device__ Right right_of(int only) const {
+  __device__ Right find_x() const {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const auto row_of = [&](int column) { return kMode == RingMode::Rows ? min(column, s.tokens - 1) : only; };
+    const auto row_of = [&](int column) { return min(column, s.tokens - 1); };
     Right right;
 #pragma unroll
     for (int j = 0; j < kSets; ++j) {
@@ -273,17 +219,14 @@ struct RingWork {
 #pragma unroll
       for (int j = 0; j < kSets; ++j) {
         const uint4 b = *reinterpret_cast<const uint4*>(right.rows[j] + chunk * F::kXBytes + q * 64);
-        float(&into)[4] = F::kBf16 ? sums[j] : fresh[j];
-        multiply_16<F::kBf16>(into, a[0], b.x, b.y);
-        multiply_16<F::kBf16>(into, a[1], b.z, b.w);
+        multiply_16<false>(fresh[j], a[0], b.x, b.y);
+        multiply_16<false>(fresh[j], a[1], b.z, b.w);
       }
     }
-    if constexpr (F::kScaled) {
 #pragma unroll
-      for (int j = 0; j < kSets; ++j)
+    for (int j = 0; j < kSets; ++j)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sums[j][i] += scales[i / 2] * right.scales[j][i % 2][chunk] * fresh[j][i];
-    }
+      for (int i = 0; i < 4; ++i) sums[j][i] += scales[i / 2] * right.scales[j][i % 2][chunk] * fresh[j][i];
   }
 
   // Hands sums to the finishing warp.
@@ -334,18 +277,15 @@ struct RingWork {
   }
   // A row of sums is a weight row, a column a row of x.
   __device__ void store(const Place& p, const float (&sums)[kSets][4]) const {
-    const View& out = kMode == RingMode::Rows ? s.sources[p.source].out : s.out;
-    const int lane = threadIdx.x % 32;
-    const int outputs = kMode == RingMode::Rows ? s.sources[p.source].rows / (s.gated ? 2 : 1) : INT32_MAX;
+    const View& out = s.sources[p.source].out;
+    const int lane = threadIdx.x % 32, outputs = s.sources[p.source].rows / (s.gated ? 2 : 1);
 #pragma unroll
     for (int j = 0; j < kSets; ++j)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int column = 8 * j + lane % 4 * 2 + i % 2, row = p.column + lane / 4 + i / 2 * 8;
-        if ((paired() && i >= 2) || (kMode != RingMode::Rows && column > 0)) continue;
-        const int64_t token = kMode == RingMode::Rows ? column : p.row_of_x;
-        if (token >= s.tokens || row >= outputs) continue;
-        put(out, token * out.stride[0] + row, paired() ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i]);
+        const int token = 8 * j + lane % 4 * 2 + i % 2, row = p.column + lane / 4 + i / 2 * 8;
+        if ((s.gated && i >= 2) || token >= s.tokens || row >= outputs) continue;
+        put(out, token * out.stride[0] + row, s.gated ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i]);
       }
   }
 };
@@ -359,7 +299,7 @@ int64_t ring_bytes(const Ring& s, int cluster) {
   return 1024 + ring + parts + s.x_rows * (int64_t{F::row_pitch(s.chunks)} + 4 * int64_t{s.chunks});
 }
 
-template <RingForm kForm, int kSets, RingMode kMode>
+template <RingForm kForm, int kSets>
 __global__ void __launch_bounds__(kRingThreads, 2) ring_kernel(const __grid_constant__ Ring s) {
   using F = ChunkForm<kForm>;
   extern __shared__ uint8_t memory[];
@@ -373,7 +313,7 @@ __global__ void __launch_bounds__(kRingThreads, 2) ring_kernel(const __grid_cons
   uint8_t* groups = ring + kRingWarps * s.ring * kChunkBytes;
   auto* parts = reinterpret_cast<float*>(groups + kRingWarps * s.ring * F::kGroupBytes);
   auto* x = reinterpret_cast<uint8_t*>(parts + kPartBuffers * ranks * kRingWarps * kSets * 128);
-  using Work = RingWork<kForm, kSets, kMode>;
+  using Work = RingWork<kForm, kSets>;
   const Work streaming{s,
                        ring,
                        groups,
@@ -393,21 +333,15 @@ __global__ void __launch_bounds__(kRingThreads, 2) ring_kernel(const __grid_cons
   if (multiplies && lane < s.ring) barrier_init(full + warp * s.ring + lane, 1);
   if (!multiplies && lane < kPartBuffers) barrier_init(parts_full + lane, streaming.finders());
   if (!multiplies && lane < kMostCluster * kPartBuffers) barrier_init(parts_empty + lane, 1);
-#if __CUDA_ARCH__ >= 900
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+  barriers_made();
   __syncwarp();
   if (ranks > 1) cluster_arrive();
-  // Which expert is chosen is known when the launch before this one's predecessor has ended (Joined), or the
-  // predecessor (Chosen); weights of Rows never change.
-  if (kMode == RingMode::Chosen) await_then_allow();
-  if (kMode == RingMode::Rows) allow_next();
+  allow_next();
   auto ahead = streaming.begin_asking();
   for (int i = 0; multiplies && i < s.ring && streaming.exists(ahead.unit); ++i)
     streaming.ask(warp * s.ring + i, ahead);
   const auto scales = multiplies ? streaming.begin_scales() : typename Work::Scales{};
-  if (kMode == RingMode::Joined) await_then_allow();
-  if (kMode == RingMode::Rows) await();
+  await();
   streaming.prepare();
   __syncthreads();
   if (ranks > 1) cluster_wait();
@@ -423,7 +357,7 @@ struct RingGrid {
 RingGrid ring_grid(int tiles, int multiprocessors);
 
 // Fills in `ring` where it is 0, and `x_rows`.
-template <RingForm kForm, int kSets, RingMode kMode>
+template <RingForm kForm, int kSets>
 void launch_ring(Context& context, Ring& s) {
   constexpr int64_t kHalf = int64_t{112} << 10, kWhole = int64_t{224} << 10;  // of a multiprocessor's shared memory
   constexpr int64_t kUsualRing = 8, kFewestRing = 4;
@@ -431,10 +365,6 @@ void launch_ring(Context& context, Ring& s) {
   const RingGrid grid = ring_grid(s.tiles, context.multiprocessors());
   const int64_t most_tiles = (s.tiles + grid.clusters - 1) / grid.clusters;
   s.x_rows = s.tokens;
-  if (kMode == RingMode::Joined) {
-    const int64_t each = s.sources[0].rows / kTileRows;
-    s.x_rows = static_cast<int32_t>(std::min<int64_t>(s.tokens, (most_tiles + each - 2) / each + 1));
-  }
   const int64_t warps = int64_t{grid.cluster} * kRingWarps, needed = (most_tiles * s.chunks + warps - 1) / warps;
   s.ring = 0;
   const int64_t held = ring_bytes<kForm, kSets>(s, grid.cluster);
@@ -443,7 +373,7 @@ void launch_ring(Context& context, Ring& s) {
   const int64_t memory = held + fewest * each <= kHalf ? kHalf : kWhole;
   s.ring = static_cast<int32_t>(std::clamp<int64_t>((memory - held) / each, 1, std::min(needed, kUsualRing)));
   const int64_t bytes = ring_bytes<kForm, kSets>(s, grid.cluster);
-  auto* kernel = ring_kernel<kForm, kSets, kMode>;
+  auto* kernel = ring_kernel<kForm, kSets>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
         "shared memory");
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
