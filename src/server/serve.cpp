@@ -2,10 +2,14 @@
 #include "server/serve.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "server/http/server.h"
 #include "server/openai/error.h"
@@ -41,6 +45,14 @@ void print_start(const Service& service, const HttpServer& http) {
   std::fflush(stderr);
 }
 
+// A place where the cache can be kept: made where it is not there.
+void check_cache_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
+  if (error) fail("--cache-dir {}: cannot be written: {}", folder.string(), error.message());
+}
+
 void toggle_debug() {
   const bool debug = spdlog::get_level() == spdlog::level::debug;
   spdlog::set_level(debug ? spdlog::level::info : spdlog::level::debug);
@@ -51,6 +63,13 @@ void toggle_debug() {
 
 void serve(const ServeOptions& options) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is like a full disk: writing says so
+  // What can be refused at once is not found out behind the loading of a model.
+  HttpOptions http_options = options.http;
+  http_options.refusal = [](int status, const std::string& message) {
+    return openai_error(ApiError(fault_of(status), message));
+  };
+  HttpServer bound(std::move(http_options));
+  if (!options.cache_folder.empty()) check_cache_folder(options.cache_folder);
   Service service(options);
   Router router(service);
   add_openai_routes(router, service);
@@ -58,11 +77,8 @@ void serve(const ServeOptions& options) {
   add_responses_routes(router, service);
   add_token_routes(router, service);
   add_operation_routes(router, service);
-  HttpOptions http_options = options.http;
-  http_options.refusal = [](int status, const std::string& message) {
-    return openai_error(ApiError(fault_of(status), message));
-  };
-  HttpServer http(std::move(http_options), [&router](std::shared_ptr<Exchange> exchange) { router.handle(exchange); });
+  HttpServer http = std::move(bound);  // ends before what its handler uses
+  http.listen([&router](std::shared_ptr<Exchange> exchange) { router.handle(exchange); });
   const auto leave = [&](int) {
     if (service.draining.exchange(true)) return http.stop();
     log::info("leaving unfinished={}", service.loop.load().unfinished);

@@ -202,7 +202,13 @@ class Leaving(braid.Case):
 
     def test_a_port_that_is_taken(self):
         with server.running() as running:
-            self.fail_in_one_line(["cannot listen on 127.0.0.1"], "serve", braid.POCKET, "--port", running.port)
+            # Known before the model is looked at.
+            self.fail_in_one_line(["cannot listen on 127.0.0.1", str(running.port)], "serve", self.folder / "none", "--port", running.port)
+
+    def test_a_port_that_another_program_listens_on(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            self.fail_in_one_line(["cannot listen on 127.0.0.1", str(port)], "serve", self.folder / "none", "--port", port)
 
 
 if __name__ == "__main__":

@@ -188,12 +188,32 @@ class Start(braid.Case):
         self.fail_in_one_line(["key.pem", "certificate"], "serve", braid.POCKET, "--tls-cert", key, "--tls-key", key, code=2)
 
     def test_what_the_command_line_refuses(self):
-        self.fail_in_one_line(["--port"], "serve", braid.POCKET, "--port", 70000, code=2)
         self.fail_in_one_line(["--tls-key"], "serve", braid.POCKET, "--tls-cert", "x", code=2)
-        self.fail_in_one_line(["--host"], "serve", braid.POCKET, "--port", 0, "--host", "no.such.host.invalid", code=2)
         self.fail_in_one_line(["none"], "serve", self.folder / "none", "--port", 0)
         help_text = self.succeed("serve", "--help")
         self.assertLessEqual(len(re.findall(r"^ +(-\w,)?--[\w-]+", help_text, re.M)), 45)
+
+    def test_what_is_refused_before_the_model_is_loaded(self):
+        def refuse(fragments, *options, code=2):
+            self.fail_in_one_line(fragments, "serve", self.folder / "none", *options, code=code)
+
+        for port in ("65536", "70000", "-1", "99999999999999999999", "http", "80.5"):
+            refuse(["--port", port, "0 to 65535"], f"--port={port}")
+        refuse(["--host", "no.such.host.invalid"], "--port", 0, "--host", "no.such.host.invalid")
+        refuse(["192.0.2.1"], "--port", 0, "--host", "192.0.2.1", code=1)  # an address that is nobody's
+        nothing, text = self.folder / "nothing.pem", self.folder / "text.pem"
+        text.write_text("no certificate", encoding="utf-8")
+        for pair in ((nothing, nothing), (text, text), (text, nothing)):
+            refuse([str(pair[0]), "certificate"], "--port", 0, "--tls-cert", pair[0], "--tls-key", pair[1])
+        refuse(["--cache-dir", str(text)], "--port", 0, "--cache-dir", text / "inside", code=1)
+        refuse([str(nothing)], "--port", 0, "--api-key-file", nothing, code=1)
+
+    def test_keys_may_come_through_a_pipe(self):
+        keys = self.folder / "keys"
+        braid.os.mkfifo(keys)
+        with subprocess.Popen(["sh", "-c", f"echo 'alice key-of-alice' > {keys}"]), server.running("--api-key-file", keys) as running:
+            self.assertEqual(running.ask("GET", "/v1/models")[0], 401)
+            self.assertEqual(running.ask("GET", "/v1/models", headers={"Authorization": "Bearer key-of-alice"})[0], 200)
 
     def test_ready_soon(self):
         start = time.monotonic()

@@ -53,7 +53,8 @@ uint16_t serve() {
   options.refusal = [](int status, const std::string& message) {
     return HttpResponse{.status = status, .body = message};
   };
-  static HttpServer server(options, handle);
+  static HttpServer server(options);
+  server.listen(handle);
   static std::thread thread([] { server.run(); });
   std::atexit([] {
     server.stop();

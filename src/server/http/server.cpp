@@ -38,9 +38,8 @@ asio::ssl::context tls_context(const HttpOptions& options) {
 }  // namespace
 
 struct HttpServer::Parts {
-  Parts(HttpOptions options, HttpHandler handler) : shared(std::make_shared<Shared>()), acceptor(io), retry(io) {
+  explicit Parts(HttpOptions options) : shared(std::make_shared<Shared>()), acceptor(io), retry(io) {
     shared->options = std::move(options);
-    shared->handler = std::move(handler);
     shared->exchange_ended = [this] { stop_if_drained(); };
     const HttpOptions& o = shared->options;
     if (!o.certificate_file.empty()) tls.emplace(tls_context(o));
@@ -52,13 +51,19 @@ struct HttpServer::Parts {
     const auto found = tcp::resolver(io).resolve(o.host, std::to_string(o.port), tcp::resolver::passive, error);
     if (error) fail(ErrorKind::Usage, "--host {}: {}", o.host, error.message());
     const tcp::endpoint endpoint = found.begin()->endpoint();
-    const auto check = [&] {
-      if (error) fail(ErrorKind::Resource, "cannot listen on {}:{}: {}", o.host, o.port, error.message());
-    };
-    acceptor.open(endpoint.protocol(), error), check();
-    acceptor.set_option(tcp::acceptor::reuse_address(true), error), check();
-    acceptor.bind(endpoint, error), check();
-    acceptor.listen(asio::socket_base::max_listen_connections, error), check();
+    acceptor.open(endpoint.protocol(), error), check(error);
+    acceptor.set_option(tcp::acceptor::reuse_address(true), error), check(error);
+    acceptor.bind(endpoint, error), check(error);
+  }
+
+  void listen() {
+    error_code error;
+    acceptor.listen(asio::socket_base::max_listen_connections, error), check(error);
+  }
+
+  void check(error_code error) const {
+    const HttpOptions& o = shared->options;
+    if (error) fail(ErrorKind::Resource, "cannot listen on {}:{}: {}", o.host, o.port, error.message());
   }
 
   void accept() {
@@ -96,10 +101,15 @@ struct HttpServer::Parts {
   std::list<asio::signal_set> signals;
 };
 
-HttpServer::HttpServer(HttpOptions options, HttpHandler handler)
-    : parts_(std::make_unique<Parts>(std::move(options), std::move(handler))) {}
+HttpServer::HttpServer(HttpOptions options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 
+HttpServer::HttpServer(HttpServer&&) noexcept = default;
 HttpServer::~HttpServer() = default;
+
+void HttpServer::listen(HttpHandler handler) {
+  parts_->shared->handler = std::move(handler);
+  parts_->listen();
+}
 
 uint16_t HttpServer::port() const { return parts_->acceptor.local_endpoint().port(); }
 

@@ -35,11 +35,15 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Binds. A Resource error in one line where that fails; a Usage error for a certificate that cannot be used.
-  HttpServer(HttpOptions options, HttpHandler handler);
+  // Takes the address; clients are refused until `listen`. A Resource error in one line where that fails; a Usage error
+  // for a host that is not known or a certificate that cannot be used.
+  explicit HttpServer(HttpOptions options);
+  HttpServer(HttpServer&&) noexcept;
   ~HttpServer();
 
   uint16_t port() const;
+  // From now on clients may connect; `run` hands their requests to `handler`. Once.
+  void listen(HttpHandler handler);
   // Calls `work` on a thread of the server after a time, unless it has ended before.
   void after(std::chrono::seconds time, std::function<void()> work);
   // `handler` is called on a thread of the server for every such signal.
