@@ -7,6 +7,16 @@
 #include "base/log.h"
 
 namespace braid {
+namespace {
+
+// Nothing where the value is no integer, or one that no key can mean.
+std::optional<int64_t> integer_of(const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  return value.get<int64_t>();
+}
+
+}  // namespace
 
 ConfigReader::ConfigReader(const Json& config, std::string place) : config_(config), place_(std::move(place)) {
   if (!config.is_object()) fail("{}: not a JSON object", place_);
@@ -28,8 +38,9 @@ void ConfigReader::refuse(std::string_view key, const std::string& why) const { 
 int64_t ConfigReader::integer(std::string_view key) {
   const Json* value = find(key);
   if (value == nullptr) refuse(key, "is missing");
-  if (!value->is_number_integer()) refuse(key, fmt::format("must be an integer, found {}", value->dump()));
-  return value->get<int64_t>();
+  const std::optional<int64_t> found = integer_of(*value);
+  if (!found) refuse(key, fmt::format("must be an integer of 64 bits, found {}", value->dump()));
+  return *found;
 }
 
 int64_t ConfigReader::integer(std::string_view key, int64_t otherwise) { return find(key) ? integer(key) : otherwise; }
@@ -73,14 +84,16 @@ std::string ConfigReader::text(std::string_view key, const std::string& otherwis
   return value->get<std::string>();
 }
 
-std::vector<int64_t> ConfigReader::integers(std::string_view key) {
+std::vector<int64_t> ConfigReader::counts(std::string_view key, int64_t largest) {
   const Json* value = find(key);
   if (value == nullptr) return {};
   std::vector<int64_t> out;
   if (!value->is_array()) refuse(key, "must be a list of integers");
   for (const Json& item : *value) {
-    if (!item.is_number_integer()) refuse(key, fmt::format("must be a list of integers, found {}", item.dump()));
-    out.push_back(item.get<int64_t>());
+    const std::optional<int64_t> found = integer_of(item);
+    if (!found || *found < 0 || *found > largest)
+      refuse(key, fmt::format("must be a list of integers between 0 and {}, found {}", largest, item.dump()));
+    out.push_back(*found);
   }
   return out;
 }

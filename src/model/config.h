@@ -26,7 +26,6 @@ class ConfigReader {
   double number(std::string_view key, double otherwise);
   bool flag(std::string_view key, bool otherwise);
   std::string text(std::string_view key, const std::string& otherwise);
-  std::vector<int64_t> integers(std::string_view key);   // absent: empty
   std::vector<std::string> texts(std::string_view key);  // absent: empty
   const Json* object(std::string_view key);              // absent: null
   // A width, a vocabulary and the like: far beyond any model.
@@ -35,6 +34,7 @@ class ConfigReader {
   int64_t size(std::string_view key, int64_t largest = kMostSize);
   // An integer in [0, largest], or `otherwise`.
   int64_t count(std::string_view key, int64_t otherwise, int64_t largest = kMostSize);
+  std::vector<int64_t> counts(std::string_view key, int64_t largest = kMostSize);  // absent: empty
   // An integer in [1, kMostSize] under the first of several spellings that is there; none: `otherwise`, or an error
   // when that is absent too.
   int64_t size_of(std::initializer_list<std::string_view> keys, std::optional<int64_t> otherwise = std::nullopt);

@@ -293,9 +293,9 @@ TEST_F(PlanTest, ConfigsThatMakeNoSenseAreRefused) {
   for (const Case& c : {
            Case{"[]", "config.json: expected an object"},
            Case{R"({"dtype":"int8"})", "config.json: dtype: expected bfloat16"},
-           Case{R"({"torch_dtype":5})", "config.json: dtype: expected bfloat16"},
+           Case{R"({"torch_dtype":5})", "config.json: torch_dtype: expected bfloat16"},
            Case{R"({"quantization_config":"fp8"})", "quantization_config: expected an object"},
-           Case{R"({"quantization_config":{}})", "quant_method \"(none)\" cannot be loaded"},
+           Case{R"({"quantization_config":{}})", "quant_method (none) cannot be loaded"},
            Case{R"({"quantization_config":{"quant_method":8}})", "quant_method 8 cannot be loaded"},
            Case{R"({"quantization_config":{"quant_method":"fp8","fmt":"e5m2"}})", "fmt: expected e4m3"},
            Case{R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[128]}})", "expected two numbers"},

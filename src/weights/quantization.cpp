@@ -27,15 +27,15 @@ const Json* setting(const Json& config, const char* key) {
 }
 
 DType read_dtype(const Json& config) {
-  const Json* value = setting(config, "dtype");
-  if (value == nullptr) value = setting(config, "torch_dtype");
+  const char* key = setting(config, "dtype") != nullptr ? "dtype" : "torch_dtype";
+  const Json* value = setting(config, key);
   if (value == nullptr) return DType::BF16;
   std::string name = value->is_string() ? value->get<std::string>() : value->dump();
   if (name.starts_with("torch.")) name.erase(0, 6);
   if (name == "bfloat16" || name == "auto") return DType::BF16;
   if (name == "float16") return DType::F16;
   if (name == "float32") return DType::F32;
-  fail("config.json: dtype: expected bfloat16, float16 or float32, found {}", printable(name));
+  fail("config.json: {}: expected bfloat16, float16 or float32, found {}", key, printable(name));
 }
 
 // "; <tensor> is stored in such a coding" for the first tensor that shows it.
@@ -168,7 +168,10 @@ Format nvfp4_of(const StoredMatrix& matrix) {
 // What is quantised is stored in, as far as `quantization_config` says. `seen` tells of a tensor that shows another
 // coding.
 Format read_format(const Json& settings, const std::string& seen) {
-  const auto text = [&](const char* key) { return settings.value(key, Json("(none)")).dump(); };
+  const auto text = [&](const char* key) {
+    const auto found = settings.find(key);
+    return found == settings.end() || found->is_null() ? "(none)" : found->dump();
+  };
   const std::string method = text("quant_method");
   constexpr std::string_view kKnown =
       "weights in bf16, f16, f32, fp8 (in blocks, by row or by tensor), int8 by row and NVFP4 can: take the original "
@@ -207,7 +210,11 @@ Quantization read_quantization(const Json& config, const Checkpoint* checkpoint)
     read_block(*block, out);
     if (std::holds_alternative<Fp8Block>(*out.coded)) out.coded = *out.block;
   }
-  if (const auto format = settings->find("scale_fmt"); format != settings->end()) out.power_scales = *format == "ue8m0";
+  if (const auto format = settings->find("scale_fmt"); format != settings->end() && !format->is_null()) {
+    if (!format->is_string())
+      fail("config.json: quantization_config.scale_fmt: expected a name, found {}", printable(format->dump()));
+    out.power_scales = *format == "ue8m0";
+  }
   for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"})
     read_exempt(*settings, key, out.exempt);
   return out;

@@ -66,7 +66,7 @@ ModelSpec read_qwen3_moe(Source source) {
                        .chosen = static_cast<int32_t>(config.size("num_experts_per_tok")),
                        .inner = config.size("moe_intermediate_size"),
                        .normalise = config.flag("norm_topk_prob", false)};
-  const std::vector<int64_t> dense_layers = config.integers("mlp_only_layers");
+  const std::vector<int64_t> dense_layers = config.counts("mlp_only_layers", kMostLayers);
   const int64_t sparse_step = config.size_of({"decoder_sparse_step"}, 1),
                 inner = config.size_of({"intermediate_size"}, 6144);
   return read(source, [&](int layer, const std::string& module) -> Part {

@@ -56,7 +56,7 @@ MoeShape read_moe_shape(Source source, bool normalise) {
 ModelSpec read_qwen3_next(Source source) {
   ConfigReader& config = source.config;
   const MoeShape shape = read_moe_shape(source, config.flag("norm_topk_prob", true));
-  const std::vector<int64_t> dense_layers = config.integers("mlp_only_layers");
+  const std::vector<int64_t> dense_layers = config.counts("mlp_only_layers", kMostLayers);
   const int64_t sparse_step = config.size_of({"decoder_sparse_step"}, 1),
                 inner = config.size_of({"intermediate_size"}, 5632);
   const auto moe = [&](const std::string& module) -> Part { return moe_ffn(source, module, shape); };

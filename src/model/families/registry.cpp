@@ -23,12 +23,13 @@ const std::map<std::string, families::Reader> kFamilies = {
 };
 
 // The part of a config that describes the language model, with what its wrapper says of it.
-Json text_config(const Json& config) {
+Json text_config(const Json& config, const std::string& place) {
   const auto nested = config.find("text_config");
-  if (nested == config.end() || !nested->is_object()) return config;
+  if (nested == config.end() || nested->is_null()) return config;
+  if (!nested->is_object()) fail("{}: 'text_config' must be an object, found {}", place, nested->dump());
   Json text = *nested;
   for (const char* key : {"model_type", "tie_word_embeddings", "quantization_config", "dtype", "torch_dtype"})
-    if (!text.contains(key) && config.contains(key)) text[key] = config[key];
+    if (text.value(key, Json()).is_null() && config.contains(key)) text[key] = config[key];
   return text;
 }
 
@@ -42,7 +43,7 @@ std::vector<std::string> known_families() {
 
 ModelSpec read_model(const Json& config, const std::string& place, WeightPlan& plan, const ModelOptions& options) {
   if (!config.is_object()) fail("{}: not a JSON object", place);
-  const Json text = text_config(config);
+  const Json text = text_config(config, place);
   ConfigReader reader(text, place);
   const std::string type = reader.text("model_type", "");
   const auto family = kFamilies.find(type);

@@ -32,6 +32,9 @@ const std::vector<Type> kTypes{
       "mscale_all_dim", "truncate"}},
     {"llama3", {"factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"}}};
 
+// Far beyond any model's angles, lengths and factors.
+constexpr double kMostSetting = 1e12;
+
 // The scaling in force, by key; faults name where it came from.
 class Settings {
  public:
@@ -45,7 +48,10 @@ class Settings {
       theta = positive("rope_theta", theta);
       partial = positive("partial_rotary_factor", partial);
     }
-    if (theta <= 1) config.refuse("rope_theta", fmt::format("must be above 1, found {}", theta));
+    if (!(theta > 1 && theta <= kMostSetting))
+      config.refuse("rope_theta", fmt::format("must lie between 1 and {}, found {}", kMostSetting, theta));
+    if (!(partial > 0 && partial <= 1))
+      config.refuse("partial_rotary_factor", fmt::format("must lie between 0 and 1, found {}", partial));
     if (!override.is_object()) return;
     scaling_ = override;
     overridden_ = true;
@@ -71,8 +77,8 @@ class Settings {
   double number(const char* name, double otherwise) const {
     const auto found = scaling_.find(name);
     if (found == scaling_.end() || found->is_null()) return otherwise;
-    if (!found->is_number() || found->get<double>() < 0)
-      refuse(name, fmt::format("must be a number from 0, found {}", found->dump()));
+    if (!found->is_number() || found->get<double>() < 0 || found->get<double>() > kMostSetting)
+      refuse(name, fmt::format("must be a number from 0 to {}, found {}", kMostSetting, found->dump()));
     return found->get<double>();
   }
   double positive(const char* name, std::optional<double> otherwise) const {
@@ -84,6 +90,20 @@ class Settings {
   // Refuses two values of which the first has to exceed the second.
   void check_order(const char* larger, double large, const char* smaller, double small) const {
     if (large <= small) refuse(larger, fmt::format("is {} and has to exceed {}, which is {}", large, smaller, small));
+  }
+
+  // For text the three positions of mrope are equal, and its sections only have to cover all frequencies.
+  void check_sections(int64_t frequencies) const {
+    const auto found = scaling_.find("mrope_section");
+    if (found == scaling_.end() || found->is_null()) return;
+    const auto whole = [&](const Json& item) { return item.is_number_integer() && item >= 0 && item <= frequencies; };
+    if (!found->is_array() || !std::ranges::all_of(*found, whole))
+      refuse("mrope_section",
+             fmt::format("must be a list of whole numbers up to {}, found {}", frequencies, found->dump()));
+    const auto sections = found->get<std::vector<int64_t>>();
+    const int64_t sum = std::accumulate(sections.begin(), sections.end(), int64_t{0});
+    if (!sections.empty() && sum != frequencies)
+      refuse("mrope_section", fmt::format("has the sum {}, expected {}", sum, frequencies));
   }
 
   // The type, one of kTypes. What the type does not know is refused on the command line and warned of in a config.
@@ -164,11 +184,7 @@ RopeTable read_rope(ConfigReader& config, int64_t head_size, const Json& overrid
   std::vector<double> f(static_cast<size_t>(rot / 2));
   for (size_t i = 0; i < f.size(); ++i)
     f[i] = std::pow(settings.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rot));
-  const auto sections = settings.typed("mrope_section", std::vector<int64_t>(), "a list of whole numbers");
-  // For text the three positions are equal, and sections only have to cover all frequencies.
-  if (const int64_t sum = std::accumulate(sections.begin(), sections.end(), int64_t{0});
-      !sections.empty() && sum != rot / 2)
-    settings.refuse("mrope_section", fmt::format("has the sum {}, expected {}", sum, rot / 2));
+  settings.check_sections(rot / 2);
   const std::string type = settings.type();
   const auto trained = static_cast<double>(config.integer("max_position_embeddings", 32768));
   RopeTable table;
