@@ -187,7 +187,9 @@ namespace braid {
 
 std::unique_ptr<Executor> make_cuda_executor(const CudaOptions& options) {
   const cuda::DeviceDescription device = cuda::describe_device(options.device);
-  log::debug("cuda device={} name='{}' capability={}.{}", device.index, device.name, device.major, device.minor);
+  // Whole texts: where the log formats, nvcc warns of what it takes for code of the device.
+  log::debug(
+      fmt::format("cuda device={} name='{}' capability={}.{}", device.index, device.name, device.major, device.minor));
   return std::make_unique<cuda::CudaExecutor>(options);
 }
 

@@ -18,7 +18,9 @@ constexpr std::string_view kMagic = "BRAIDST1";
 constexpr size_t kWords = 5, kHeader = 8 + kWords * 8, kTrailer = 8;
 
 void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  const size_t before = out.size();
+  out.resize(before + bytes.size());
+  std::ranges::copy(bytes, out.begin() + static_cast<std::ptrdiff_t>(before));
 }
 
 // A descriptor that is closed whatever happens.

@@ -66,8 +66,8 @@ void decode_row(const Weight& weight, int64_t matrix, int64_t row, std::span<flo
       const std::byte* groups = segment.groups + at * group_bytes(weight.format, weight.columns);
       std::visit(Overloaded{[&](const Dense& dense) { formats::decode(dense, codes, out); },
                             [&](const Fp8Block& block) { formats::decode(block, codes, segment.scales, at, out); },
-                            [&](const Fp8Row& row) { formats::decode(row, codes, segment.scales[at], out); },
-                            [&](const Int8Row& row) { formats::decode(row, codes, segment.scales[at], out); },
+                            [&](const Fp8Row& fp8) { formats::decode(fp8, codes, segment.scales[at], out); },
+                            [&](const Int8Row& int8) { formats::decode(int8, codes, segment.scales[at], out); },
                             [&](const Nvfp4& fp4) { formats::decode(fp4, codes, groups, segment.scales[at], out); }},
                  weight.format);
       return;

@@ -72,7 +72,7 @@ MatrixLibrary* Context::matrices() {
 }
 
 void Context::say_once(const std::string& text) {
-  if (said_.insert(text).second) log::info("{}", text);
+  if (said_.insert(text).second) log::info(text);
 }
 
 void check_launch() { check(cudaGetLastError(), "launch"); }

@@ -152,7 +152,7 @@ std::unique_ptr<MatrixLibrary> MatrixLibrary::open(cudaStream_t stream) {
     if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   Functions functions;
   if (library == nullptr || !find_all(library, functions)) {
-    log::warn("cuda: {} is not here: wide products are slow", kNames[0]);
+    log::warn(fmt::format("cuda: {} is not here: wide products are slow", kNames[0]));
     return nullptr;
   }
   return std::make_unique<OpenedLibrary>(functions, stream);
