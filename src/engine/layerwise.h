@@ -1,6 +1,7 @@
 // Holds one executor to another branch by branch: each branch gets the trusted executor's input and state; its output
 // and the state it leaves are compared. Random recurrent models magnify rounding a thousandfold, so whole runs prove
-// little about kernels. SPDX-License-Identifier: Apache-2.0
+// little about kernels.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 // A key is multiplied with the queries lane by lane, and the lanes of kLanes keys are added up together by folding.
 // Two numbers of 16 bits are taken apart by a shift and a mask, which leaves even and odd features in vectors of their
 // own: queries and sums are kept in that order until the end. As in query_block.h, every sum runs over the keys that
-// the row sees, in ascending order, and memory that it does not see is not read. SPDX-License-Identifier: Apache-2.0
+// the row sees, in ascending order, and memory that it does not see is not read.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cpu/attention/query_block.h"

@@ -3,7 +3,8 @@
 // between blocks; one warp asks for its weights as far ahead as shared memory reaches, also for those of the second
 // kind while the blocks wait for each other in between. Eight warps share the columns of a tile, in an order that
 // extents alone fix. Bounded by reading the weights, and by the latency of its steps: which experts, their weights, the
-// wait. SPDX-License-Identifier: Apache-2.0
+// wait.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 // other. A block takes 16 outputs, its four warps take blocks of 128 columns in turn and add up at the end; a lane
 // loads 16 bytes of two weight rows at a time (columns are permuted alike in both operands), the loads of
 // the next blocks ahead of the present one's products. Bounded by reading the weight. The sum's order does not depend
-// on the rows of x. SPDX-License-Identifier: Apache-2.0
+// on the rows of x.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/reduce.h"

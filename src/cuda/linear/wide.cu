@@ -1,6 +1,7 @@
 // Products for many rows of x: the matrix library in bf16. FP8 and NVFP4 weights are decoded to bf16 in work memory
 // first, some rows at a time; a gated pair is multiplied to f32 and joined after. Bounded by the tensor cores' bf16
-// rate. SPDX-License-Identifier: Apache-2.0
+// rate.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "cuda/common/decode.h"

@@ -1,5 +1,6 @@
 // Draws and log-probabilities: many blocks look a row over, then one a row draws, most often from few candidates.
-// Bounded by passes over a row in L2. SPDX-License-Identifier: Apache-2.0
+// Bounded by passes over a row in L2.
+// SPDX-License-Identifier: Apache-2.0
 #include "cuda/common/error.h"
 #include "cuda/common/start.h"
 #include "cuda/launch.h"

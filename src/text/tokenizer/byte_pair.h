@@ -1,5 +1,6 @@
 // BytePairModel: turns a piece of text into token ids by joining the pair of neighbours with the best rank, again and
-// again. SPDX-License-Identifier: Apache-2.0
+// again.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

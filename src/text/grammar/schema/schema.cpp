@@ -1,5 +1,6 @@
 // Each set of schemas that must hold together becomes a rule; rules are made from a queue, so references may form
-// rings. SPDX-License-Identifier: Apache-2.0
+// rings.
+// SPDX-License-Identifier: Apache-2.0
 #include "text/grammar/schema/schema.h"
 
 #include <algorithm>
