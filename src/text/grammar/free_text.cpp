@@ -18,14 +18,11 @@ struct State {
   int mark_left = 0;  // bytes of a special token's mark that are still to come
 };
 
-}  // namespace
-
-FreeText text_until(const std::vector<std::string>& strings, Productions& productions) {
+// A state for each beginning of a string; the state at the end of each string is put into `ends`.
+std::vector<State> beginnings(const std::vector<std::string>& strings, std::vector<uint32_t>& ends) {
   constexpr int kMarkBytes = 3;  // behind its first
   std::vector<State> states(1);
   states[0].next.fill(-1);
-  FreeText text;
-  text.complete.resize(strings.size());
   for (size_t i = 0; i < strings.size(); ++i) {
     CHECK(!strings[i].empty(), "i={}", i);
     uint32_t at = 0;
@@ -41,9 +38,14 @@ FreeText text_until(const std::vector<std::string>& strings, Productions& produc
       at = static_cast<uint32_t>(states[at].next[byte]);
     }
     if (!states[at].complete) states[at].complete = i;
-    text.complete[i] = at;
+    ends.push_back(at);
   }
-  // In order of depth, so that fallbacks are finished before they are used.
+  return states;
+}
+
+// Where a beginning does not go on, the longest one within it does. In order of depth, so that fallbacks are finished
+// before they are used.
+void join(std::vector<State>& states) {
   std::vector<uint32_t> order{0};
   for (size_t i = 0; i < order.size(); ++i) {
     State& state = states[order[i]];
@@ -62,6 +64,14 @@ FreeText text_until(const std::vector<std::string>& strings, Productions& produc
       }
     }
   }
+}
+
+}  // namespace
+
+FreeText text_until(const std::vector<std::string>& strings, Productions& productions) {
+  FreeText text;
+  std::vector<State> states = beginnings(strings, text.complete);
+  join(states);
   text.graph.ends.assign(states.size(), false);
   for (uint32_t at = 0; at < states.size(); ++at) {
     if (states[at].complete) continue;
