@@ -81,7 +81,8 @@ Rounding input_rounding(const Precision& precision, int64_t rows, const Weight& 
   const bool coded = rows >= precision.coded_rows, codes = precision.coded_rows != INT64_MAX;
   const bool fp8 = weight.format == Format(Fp8Block{}) || weight.format == Format(Fp8Row{});
   if (coded && fp8) return {0x1p-4, 0x1p-18};
-  if (codes && weight.format == Format(Int8Row{})) return {precision.operand, coded ? 1.001 / 254 : 0x1p-15};
+  if (codes && weight.format == Format(Int8Row{}))
+    return {precision.operand, coded ? 1.001 / 254 : 1.001 / (254 * 254)};
   return {precision.operand, precision.step};
 }
 
