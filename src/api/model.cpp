@@ -86,7 +86,7 @@ int64_t fitting_context(const OpenOptions& options, const ModelSpec& spec, int64
 }
 
 std::optional<ChatTemplate> find_template(const OpenOptions& options, const std::optional<Tokenizer>& tokenizer) {
-  if (!options.chat_template.empty()) return ChatTemplate(read_file(options.chat_template), options.chat_template);
+  if (!options.chat_template.empty()) return ChatTemplate(read_whole(options.chat_template), options.chat_template);
   const std::string* source = tokenizer ? tokenizer->chat_template() : nullptr;
   if (source == nullptr) return std::nullopt;
   return ChatTemplate(*source, "chat template");

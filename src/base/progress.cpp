@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/interrupt.h"
 
@@ -21,8 +22,17 @@ Progress::Progress(std::string title, uint64_t total, Unit unit)
       start_(Clock::now()),
       last_(start_) {}
 
-Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+Progress::~Progress() { wipe(); }
+
+void Progress::wipe() {
+  if (std::exchange(drawn_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+void Progress::begin(const std::string& name) {
+  check_interrupted();
+  part_ = " " + name;
+  last_ = Clock::now();
+  if (terminal_) draw();
 }
 
 void Progress::advance(uint64_t amount) {
@@ -44,8 +54,8 @@ void Progress::draw() {
   const std::string amount = unit_ == Unit::Bytes
                                  ? fmt::format("{:.2f} GB/s", static_cast<double>(done_) / seconds / 1e9)
                                  : fmt::format("{}/{}", done_, total_);
-  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:-<{}}] {:3.0f}%  {}  {:.0f} s left", title_, "", filled, "", 30 - filled,
-             share * 100, amount, left);
+  fmt::print(stderr, "\r\x1b[K{}{} [{:#<{}}{:-<{}}] {:3.0f}%  {}  {:.0f} s left", title_, part_, "", filled, "",
+             30 - filled, share * 100, amount, left);
   std::fflush(stderr);
 }
 

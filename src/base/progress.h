@@ -18,10 +18,14 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   // Throws Interrupted after Ctrl-C, where the program catches it.
   void advance(uint64_t amount);
+  // Long work begins that `name` tells of: shown at once.
+  void begin(const std::string& name);
+  // Wipes the bar until it is drawn again, so that a line can be printed.
+  void wipe();
 
  private:
   void draw();
-  std::string title_;
+  std::string title_, part_;
   uint64_t total_, done_ = 0;
   Unit unit_;
   bool terminal_, drawn_ = false;

@@ -170,7 +170,7 @@ void run_batch(BatchOptions options) {
   serve.names = {std::filesystem::canonical(find_model(serve.open.model)).filename().string(), serve.open.model};
   serve.queue = std::numeric_limits<int32_t>::max() - serve.parallel;  // a line may ask for many choices
   catch_interrupts(Again::Ends);
-  std::vector<BatchLine> lines = read_batch(read_text(options.in));
+  std::vector<BatchLine> lines = read_batch(read_text(options.in), serve.names.front());
   BatchOutput output(options.out);
   const size_t all = lines.size();
   std::erase_if(lines, [&](const BatchLine& line) { return output.has(line); });

@@ -40,7 +40,7 @@ bool failed(const Json& response) {
 }
 
 // Fills in what the line asks; says what is wrong with it, or nothing.
-std::string read_line(std::string_view text, BatchLine& line, std::set<std::string>& known) {
+std::string read_line(std::string_view text, const std::string& model, BatchLine& line, std::set<std::string>& known) {
   Json object;
   try {
     object = parse_json(text, "the line");
@@ -56,22 +56,23 @@ std::string read_line(std::string_view text, BatchLine& line, std::set<std::stri
   if (text_of(object, "method") != "POST") return "'method' is not POST";
   if (std::ranges::find(kUrls, line.url) == kUrls.end())
     return fmt::format("url '{}': a batch asks {} and {}", line.url, kUrls[0], kUrls[1]);
-  const auto body = object.find("body");
+  auto body = object.find("body");
   if (body == object.end() || !body->is_object()) return "'body' is not an object";
   if (const auto stream = body->find("stream"); stream != body->end() && *stream == true)
     return "body.stream: nothing is streamed in a batch";
+  if (Json& asked = (*body)["model"]; asked.is_null()) asked = model;
   line.body = body->dump(-1, ' ', false, Json::error_handler_t::replace);
   return "";
 }
 
 }  // namespace
 
-std::vector<BatchLine> read_batch(std::string_view text) {
+std::vector<BatchLine> read_batch(std::string_view text, const std::string& model) {
   std::vector<BatchLine> lines;
   std::set<std::string> known;
   for_lines(text, [&](int64_t number, std::string_view line) {
     BatchLine& out = lines.emplace_back(BatchLine{.number = number});
-    out.fault = read_line(line, out, known);
+    out.fault = read_line(line, model, out, known);
   });
   return lines;
 }

@@ -21,8 +21,9 @@ struct BatchLine {
   std::string fault;      // one sentence
 };
 
-// Empty lines are none. A custom_id that came before is a fault of the later line.
-std::vector<BatchLine> read_batch(std::string_view text);
+// Empty lines are none. A custom_id that came before is a fault of the later line. A body that names no model asks
+// `model`.
+std::vector<BatchLine> read_batch(std::string_view text, const std::string& model);
 
 // The file of answers, one JSON object a line. Not thread-safe.
 class BatchOutput {

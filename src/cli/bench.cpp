@@ -1,5 +1,6 @@
 // braid bench: speed at growing context with the share of the machine's limit, or of a server; or the difference of
-// two. SPDX-License-Identifier: Apache-2.0
+// two.
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -164,11 +165,11 @@ void bench_grid(Options options) {
                  {"model", model.folder.filename().string()},
                  {"subject", subject(options, model)}};
   result["subject"]["layers"] = model.spec.layers;
-  result.update(measure_grid(model, options.grid));
-  if (options.json)
-    fmt::print("{}\n", result.dump(1));
-  else
-    print_grid(result);
+  GridPrinter printer;
+  result.update(measure_grid(model, options.grid, [&](const Json& cell, const Json& limits) {
+    if (!options.json) printer.print(cell, limits);
+  }));
+  if (options.json) fmt::print("{}\n", result.dump(1));
   outputs.finish(result, "");
 }
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -168,7 +170,7 @@ Json run_cell(const OpenModel& model, const CellShape& shape, const GridOptions&
 
 }  // namespace
 
-Json measure_grid(const OpenModel& model, const GridOptions& options) {
+Json measure_grid(const OpenModel& model, const GridOptions& options, const OnCell& on_cell) {
   std::vector<CellShape> shapes;
   for (const int64_t context : options.contexts)
     for (const int64_t batch : options.batches) shapes.push_back({.batch = batch, .context = context});
@@ -176,37 +178,39 @@ Json measure_grid(const OpenModel& model, const GridOptions& options) {
     shapes.push_back({.context = prompt, .chunk = std::min(prompt, options.chunk), .decode = false});
   Progress progress("bench", shapes.size(), Progress::Unit::Items);
   Limits limits;
-  Json cells = Json::array();
+  Json result = {{"limits", Json()}, {"cells", Json::array()}};
   for (const CellShape& shape : shapes) {
-    cells.push_back(run_cell(model, shape, options, limits));
+    progress.begin(shape.decode ? fmt::format("decode {} at {}", shape.batch, shape.context)
+                                : fmt::format("prefill {}", shape.context));
+    const Json& cell = result["cells"].emplace_back(run_cell(model, shape, options, limits));
+    result["limits"] = {{"copy_gb_per_s", limits.copy_bytes_per_second / 1e9},
+                        {"gflop_per_s", limits.flops_per_second / 1e9}};
+    progress.wipe();
+    on_cell(cell, result["limits"]);
     progress.advance(1);
   }
-  return {{"limits",
-           {{"copy_gb_per_s", limits.copy_bytes_per_second / 1e9}, {"gflop_per_s", limits.flops_per_second / 1e9}}},
-          {"cells", cells}};
+  return result;
 }
 
-void print_grid(const Json& result) {
-  const Json& limits = result["limits"];
-  fmt::print("limits: copy {:.1f} GB/s, {:.0f} GFLOP/s\n", limits["copy_gb_per_s"].get<double>(),
-             limits["gflop_per_s"].get<double>());
-  fmt::print("{:<8} {:>6} {:>8} {:>12} {:>10} {:>10} {:>12} {:>7}\n", "kind", "batch", "context", "tokens/s", "ms",
-             "GB", "GFLOP", "share");
-  for (const Json& cell : result["cells"]) {
-    fmt::print("{:<8} {:>6} {:>8} ", cell["kind"].get<std::string>(), cell["batch"].get<int64_t>(),
-               cell["context"].get<int64_t>());
-    if (!cell["fits"].get<bool>()) {
-      fmt::print("does not fit: {}\n", cell["why"].get<std::string>());
-      continue;
-    }
+void GridPrinter::print(const Json& cell, const Json& limits) {
+  if (!std::exchange(begun_, true)) {
+    fmt::print("limits: copy {:.1f} GB/s, {:.0f} GFLOP/s\n", limits["copy_gb_per_s"].get<double>(),
+               limits["gflop_per_s"].get<double>());
+    fmt::print("{:<8} {:>6} {:>8} {:>12} {:>10} {:>10} {:>12} {:>7}\n", "kind", "batch", "context", "tokens/s", "ms",
+               "GB", "GFLOP", "share");
+  }
+  fmt::print("{:<8} {:>6} {:>8} ", cell["kind"].get<std::string>(), cell["batch"].get<int64_t>(),
+             cell["context"].get<int64_t>());
+  if (cell["fits"].get<bool>())
     fmt::print("{:>12.1f} {:>10.3f} {:>10.3f} {:>12.1f} {:>6.1f}% of {}\n", cell["tokens_per_s"].get<double>(),
                cell["ms"].get<double>(), cell["gb"].get<double>(), cell["gflop"].get<double>(),
                100 * cell["share"].get<double>(), cell["bound"].get<std::string>());
-    if (!cell.contains("profile")) continue;
-    for (const Json& row : cell["profile"])
-      fmt::print("    {:<24} {:>6} {:>10.3f} ms\n", row["op"].get<std::string>(), row["ops"].get<int64_t>(),
-                 row["ms"].get<double>());
-  }
+  else
+    fmt::print("does not fit: {}\n", cell["why"].get<std::string>());
+  for (const Json& row : cell.value("profile", Json::array()))
+    fmt::print("    {:<24} {:>6} {:>10.3f} ms\n", row["op"].get<std::string>(), row["ops"].get<int64_t>(),
+               row["ms"].get<double>());
+  std::fflush(stdout);
 }
 
 }  // namespace braid::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,18 @@ struct GridOptions {
 
 // {"limits": {"copy_gb_per_s", "gflop_per_s"}, "cells": [{"kind": "decode" or "prefill", "batch", "context", "fits",
 // "tokens_per_s", "ms", "gb", "gflop", "bound", "share", "hash", "profile": [{"op", "ops", "ms"}]}]}. A decode cell's
-// caches are filled with zeros, since time does not depend on them; a cell that does not fit has no times.
-Json measure_grid(const OpenModel& model, const GridOptions& options);
-void print_grid(const Json& result);
+// caches are filled with zeros, since time does not depend on them; a cell that does not fit has no times. `on_cell` is
+// given each as it ends, beside the limits, which the first one that fits has measured.
+using OnCell = std::function<void(const Json& cell, const Json& limits)>;
+Json measure_grid(const OpenModel& model, const GridOptions& options, const OnCell& on_cell);
+
+// Prints cells, one line each, below the limits and the names of the columns.
+class GridPrinter {
+ public:
+  void print(const Json& cell, const Json& limits);
+
+ private:
+  bool begun_ = false;
+};
 
 }  // namespace braid::cli

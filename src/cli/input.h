@@ -6,7 +6,7 @@
 
 namespace braid::cli {
 
-// The whole of a file, or of standard input for "-".
+// The whole of a file, pipe or device, or of standard input for "-".
 std::string read_text(const std::string& file);
 
 }  // namespace braid::cli

@@ -43,6 +43,7 @@ int run(int argc, char** argv) {
     return fmt::format("braid {} ({})\n{}", braid::version(), braid::commit(), braid::describe_devices());
   });
   app.require_subcommand(1);
+  app.fallthrough();  // --log and --version are taken behind the command too
   braid::log::start("warn");
   app.add_option_function<std::string>(
          "--log", [](const std::string& level) { braid::log::start(level); }, "debug, info, warn, error or off")
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   } catch (const braid::Error& error) {
     return report(error.message(), error.kind() == braid::ErrorKind::Usage ? kWrongUsage : kFailed);
   } catch (const braid::Interrupted&) {
+    std::fflush(stdout);
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);  // so that a shell sees what ended the program
     return kFailed;

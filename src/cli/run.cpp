@@ -100,8 +100,10 @@ class Session {
     reset();
   }
 
-  void once(const std::string& prompt) {
-    if (prompt.empty()) fail("the prompt is empty");
+  // `source`: the file that the prompt is from, or "-".
+  void once(const std::string& prompt, const std::string& source) {
+    if (prompt.empty() && source.empty()) fail("the prompt is empty");
+    if (prompt.empty()) fail("{}: the prompt is empty", source == "-" ? "standard input" : source);
     if (!model_.chat_template && !options_.raw)
       fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
     if (options_.raw || !model_.chat_template) {
@@ -274,19 +276,21 @@ void run(const Options& options) {
   catch_interrupts(Again::Ends);
   const OpenModel model = open_model(options.open);
   check_interrupted();
-  catch_interrupts(Again::IsCaught);  // from here on it ends an answer
   Session session(options, model);
+  if (!once) {
+    catch_interrupts(Again::IsCaught);  // from here on it ends an answer
+    return session.chat();
+  }
   if (!options.messages.empty()) {
     session.conversation(options.messages);
   } else if (!options.ids.empty()) {
     session.once(parse_ids(options.ids));
   } else if (!options.file.empty()) {
-    session.once(read_text(options.file));
-  } else if (options.prompt) {
-    session.once(*options.prompt == "-" ? read_text("-") : *options.prompt);
+    session.once(read_text(options.file), options.file);
   } else {
-    session.chat();
+    session.once(*options.prompt == "-" ? read_text("-") : *options.prompt, *options.prompt);
   }
+  check_interrupted();
 }
 
 }  // namespace

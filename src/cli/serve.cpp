@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -29,7 +29,7 @@ struct Options {
 // Lines "name key"; a line with one word names the key by its number. Empty lines and those that begin with # are none.
 std::vector<server::NamedKey> read_keys(const std::string& file) {
   std::vector<server::NamedKey> keys;
-  std::istringstream lines(read_file(file));
+  std::istringstream lines(read_whole(file));
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -48,7 +48,9 @@ std::vector<server::NamedKey> read_keys(const std::string& file) {
 void add_network_options(CLI::App& app, Options& options) {
   server::HttpOptions& http = options.serve.http;
   app.add_option("--host", http.host, "address to listen on")->capture_default_str();
-  app.add_option("--port", http.port, "port to listen on; 0: any that is free")->capture_default_str();
+  app.add_option("--port", http.port, "port to listen on; 0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   app.add_option("--served-model-name", options.serve.names,
                  "what requests call the model, may be given several times; else the folder's name")
       ->allow_extra_args(false);

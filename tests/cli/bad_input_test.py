@@ -192,11 +192,34 @@ class BadInput(braid.Case):
         self.fail_in_one_line(["empty"], "run", braid.POCKET, "", "--raw")
         self.fail_in_one_line(["empty"], "run", braid.POCKET, "")
         self.fail_in_one_line(["nothing.txt"], "run", braid.POCKET, "--file", self.folder / "nothing.txt")
+        self.fail_in_one_line(["standard input: the prompt is empty"], "run", braid.POCKET, "-")
+        for more in ([], ["--raw"]):
+            self.fail_in_one_line(["/dev/null: the prompt is empty"], "run", braid.POCKET, "--file", "/dev/null", *more)
+            self.fail_in_one_line(["empty.txt: the prompt is empty"], "run", braid.POCKET, "--file", self.write("empty.txt", ""), *more)
         self.fail_in_one_line(["empty.txt"], "perplexity", braid.POCKET, self.write("empty.txt", ""))
 
     def write(self, name, text):
         (self.folder / name).write_text(text, encoding="utf-8")
         return self.folder / name
+
+    def test_pipes_and_devices_are_files_too(self):
+        expected = self.succeed("run", braid.POCKET, "Spell banana.", "--temperature", 0, "--system", "x")
+        program = f"'{braid.BINARY}/braid'"
+
+        def shell(command, text=None):
+            done = braid.subprocess.run(["bash", "-c", command], input=text, capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 0, f"{command}\n{done.stderr}")
+            return done.stdout
+
+        run = f"{program} run '{braid.POCKET}' --temperature 0"
+        self.assertEqual(shell(f"{run} --system x --file <(printf 'Spell banana.')"), expected)
+        self.assertEqual(shell(f"{run} --system x --file /dev/stdin", "Spell banana."), expected)
+        talk = '[{"role": "system", "content": "x"}, {"role": "user", "content": "Spell banana."}]'
+        self.assertEqual(shell(f"{run} --messages /dev/stdin", talk), expected)
+        self.assertEqual(shell(f"{run} --chat-template <(printf Spell) hello"), shell(f"{run} --raw Spell"))
+        self.assertEqual(shell(f"{program} tokenize '{braid.POCKET}' --file <(printf hello)"), self.succeed("tokenize", braid.POCKET, "hello"))
+        self.assertIn("nats", shell(f"{program} perplexity '{braid.POCKET}' <(echo a river is a stream)"))
+        self.fail_in_one_line(["/dev/zero", "does not end"], "tokenize", braid.POCKET, "--file", "/dev/zero")
 
     def test_memory(self):
         # A context whose keys and values no machine holds.

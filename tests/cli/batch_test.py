@@ -66,6 +66,17 @@ class Batch(braid.Case):
         self.assertEqual([choice["index"] for choice in body["choices"]], [0, 1, 2, 3])
         self.assertEqual(body["usage"]["completion_tokens"], 12)
 
+    def test_a_line_that_names_no_model_asks_the_loaded_one(self):
+        lines = [chat("none", "Define river."), chat("null", "Define river.", model=None), chat("named", "Define river.")]
+        del lines[0]["body"]["model"]
+        lines.append({"custom_id": "text", "method": "POST", "url": "/v1/completions", "body": {"prompt": "river", "max_tokens": 3}})
+        self.write(lines)
+        self.succeed(*self.arguments("--max-tokens", 5))
+        bodies = {name: answer["response"]["body"] for name, answer in self.by_id().items()}
+        self.assertEqual({body["model"] for body in bodies.values()}, {"pocket"})
+        texts = {name: bodies[name]["choices"][0]["message"]["content"] for name in ("none", "null", "named")}
+        self.assertEqual(len(set(texts.values())), 1, texts)
+
     def test_defaults_of_the_command_line_stand_under_what_lines_say(self):
         self.write([chat("short", "Define river.", temperature=None), chat("own", "Define river.", max_tokens=5)])
         self.succeed(*self.arguments("--max-tokens", 2, "--temperature", 0))

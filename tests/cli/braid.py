@@ -90,7 +90,8 @@ def write_json(file, value):
 def main():
     """Runs the tests of the calling file, with the closing line that test runners read."""
     result = unittest.main(exit=False, verbosity=1, argv=[sys.argv[0]]).result
-    failed = len(result.failures) + len(result.errors)
+    # A test that fails in several of its parts is one that failed.
+    failed = len({getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors})
     for test, why in result.skipped:
         print(f"skipped {test.id()}: {why}")
     print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")

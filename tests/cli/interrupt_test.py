@@ -1,4 +1,4 @@
-# Ctrl-C stops an answer and not the program: a chat in a pseudo-terminal.
+# Ctrl-C stops an answer of a chat and not the program, and everything else with the program.
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pty
@@ -38,6 +38,48 @@ class Interrupt(braid.Case):
             os.kill(process, signal.SIGKILL)
             self.fail("the program did not end at the end of its input")
         self.assertTrue(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0, status)
+
+    def test_one_answer_ends_with_the_program(self):
+        # Every way to ask once; what was said until then arrives, in whichever form.
+        conversation = self.folder / "conversation.json"
+        braid.write_json(conversation, [{"role": "user", "content": "hello"}])
+        for asked, text in (((), "hello"), (("--messages", str(conversation)), None), (("--ids", "5 6"), None)):
+            for form in ((), ("--json",)):
+                process = braid.subprocess.Popen([*self.endless(), *asked, *form, *([text] if text else [])], stdout=braid.subprocess.PIPE,
+                                                 stderr=braid.subprocess.PIPE)
+                if form:
+                    time.sleep(1)
+                said = b"" if form else process.stdout.read(1)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, -signal.SIGINT, err)  # 130 to a shell
+                self.assertIn(b"[stopped]", err)
+                self.assertTrue(b'"finish": "cancelled"' in out if form else said, out)
+
+    def test_a_shell_sees_130(self):
+        command = " ".join(f"'{word}'" for word in (*self.endless(), "hello"))
+        script = f"{command} > {self.folder}/out 2> {self.folder}/err & sleep 1; kill -INT $!; wait $!; echo $?"
+        # A shell without job control has its background ignore Ctrl-C, so `-m`.
+        done = braid.subprocess.run(["bash", "-m", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.stdout.strip().splitlines()[-1], "130", done)
+
+    def test_waiting_for_input_ends(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        writer = os.open(pipe, os.O_RDWR)  # so that it neither waits for one nor ends
+        self.addCleanup(os.close, writer)
+        for asked in (("--file", str(pipe)), ("-",), ("--messages", str(pipe))):
+            process = braid.subprocess.Popen([str(braid.BINARY / "braid"), "run", str(braid.POCKET), *asked], stdin=braid.subprocess.PIPE,
+                                             stdout=braid.subprocess.PIPE, stderr=braid.subprocess.PIPE)
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, err), (-signal.SIGINT, b""))
+
+    def endless(self):
+        """A command that answers until it is stopped."""
+        return [str(braid.BINARY / "braid"), "run", str(braid.POCKET), "--temperature", "3", "--top-k", "0", "--top-p", "1",
+                "--logit-bias=6114=-1000", "--logit-bias=6112=-1000", "--device", "reference"]
 
     def test_long_work_clears_up_behind_itself(self):
         text, saved = self.folder / "text", self.folder / "logits"

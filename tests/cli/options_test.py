@@ -21,6 +21,24 @@ class Options(braid.Case):
         self.refuse(["MODEL"], "describe", "")
         self.refuse(["--log"], "--log", "", "describe", braid.POCKET)
 
+    def test_global_options_stand_anywhere(self):
+        shape = braid.SOURCE / "bench" / "shapes" / "qwen3.5-0.8b"
+        plain = braid.run("describe", shape)
+        self.assertEqual(plain[0], 0, plain)
+        for arguments in (["--log", "off", "describe", shape], ["describe", "--log", "off", shape], ["describe", shape, "--log", "off"],
+                          ["describe", shape, "--log=off"]):
+            self.assertEqual(braid.run(*arguments), (0, plain[1], ""), arguments)
+        for arguments in (["run", braid.POCKET, "hello", "--log", "loud"], ["run", braid.POCKET, "hello", "--log", ""]):
+            self.refuse(["log" if arguments[-1] else "--log"], *arguments)
+        debug = braid.run("run", braid.POCKET, "hello", "--max-tokens", 1, "--log", "debug")
+        self.assertEqual(debug[0], 0)
+        self.assertIn("debug ", debug[2])
+        for command in ("run", "serve", "bench", "verify", "perplexity", "tokenize", "describe"):
+            self.assertEqual(self.succeed(command, "--version"), self.succeed("--version"))
+        # What no command knows stays a fault, and a command is no argument of another.
+        self.refuse(["--loog"], "describe", braid.POCKET, "--loog", "off")
+        self.refuse(["describe"], "tokenize", braid.POCKET, "hello", "describe")
+
     def test_numbers_out_of_range(self):
         for flag, values in (("--temperature", ["-1", "nan", "inf", "1e99", "warm"]), ("--top-k", ["-1", "1.5", "99999999999"]),
                              ("--top-p", ["-0.1", "2", "nan"]), ("--min-p", ["-0.1", "2", "nan"]),

@@ -1,6 +1,9 @@
 # braid bench --shape: random weights of a config alone, over a grid of batches and contexts.
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
+import pty
+import subprocess
 
 import braid
 
@@ -15,10 +18,7 @@ CONFIG = {
 
 class Shape(braid.Case):
     def grid(self, *options):
-        folder = self.folder / "shape"
-        folder.mkdir(exist_ok=True)
-        braid.write_json(folder / "config.json", CONFIG)
-        return json.loads(self.succeed("bench", "--shape", folder, "--json", "--device", "cpu", *options))
+        return json.loads(self.succeed(*self.command("--json", *options)[1:]))
 
     def test_grid(self):
         for form in ("bf16", "f32", "fp8_block"):
@@ -30,6 +30,44 @@ class Shape(braid.Case):
                 self.assertGreater(cell["tokens_per_s"], 0)
                 self.assertGreater(cell["gb"], 0)
                 self.assertIn("delta_rule", [row["op"] for row in cell["profile"]])
+
+    def command(self, *options):
+        folder = self.folder / "shape"
+        folder.mkdir(exist_ok=True)
+        braid.write_json(folder / "config.json", CONFIG)
+        return [str(braid.BINARY / "braid"), "bench", "--shape", str(folder), "--device", "cpu", *options]
+
+    def test_each_cell_is_told_as_it_ends(self):
+        # The second cell takes so long that the first one's line is there before it.
+        process = subprocess.Popen(self.command("--batches", "1", "--contexts", "5", "--prompts", "4000", "--threads", "1"),
+                                   stdout=subprocess.PIPE, text=True)
+        lines = [process.stdout.readline() for _ in range(3)]
+        self.assertIsNone(process.poll(), lines)
+        self.assertTrue(lines[0].startswith("limits: "), lines)
+        self.assertEqual(lines[1].split()[:3], ["kind", "batch", "context"])
+        self.assertEqual(lines[2].split()[:3], ["decode", "1", "5"])
+        rest = process.communicate(timeout=120)[0].splitlines()
+        self.assertEqual([line.split()[:3] for line in rest], [["prefill", "1", "4000"]])
+
+    def test_a_terminal_sees_what_is_measured(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen(self.command("--batches", "1,2", "--contexts", "5", "--prompts", "30"), stdout=slave, stderr=slave)
+        os.close(slave)
+        seen = b""
+        try:
+            while data := os.read(master, 4096):
+                seen += data
+        except OSError:  # how a pseudo terminal ends
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(60), 0)
+        text = seen.decode()
+        for title in ("bench decode 1 at 5 [", "bench decode 2 at 5 [", "bench prefill 30 ["):
+            self.assertIn(title, text)
+        # Every line is printed where the bar was wiped, and nothing is left of it at the end.
+        for line in text.split("\r\n")[:-1]:
+            self.assertNotIn("[", line.rpartition("\r\x1b[K")[2], line)
+        self.assertTrue(text.endswith(("\n", "\r\x1b[K")), text[-80:])
 
     def test_repeats(self):
         options = ("--batches", "3", "--contexts", "40", "--prompts", "70")
