@@ -31,13 +31,13 @@ __device__ inline void barrier_expect(uint64_t* barrier, uint32_t bytes) {
                : "memory");
 #endif
 }
-// Waits for the end of the phase with this parity; what others in the cluster wrote before it is seen.
+// Waits for the end of the phase with this parity: what this block, its copies, and others of the cluster put into its
+// shared memory before it is seen. Acquiring for the whole cluster would empty the first-level cache at every wait.
 __device__ inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "{\n.reg .pred "
-      "done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared:"
-      ":cta.b64 done, [%0], %1;\n"
+      "{\n.reg .pred done;\n"
+      "again:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
@@ -106,6 +106,13 @@ __device__ inline uint32_t address_in(uint32_t rank, const void* at) {
   uint32_t out = 0;
 #if __CUDA_ARCH__ >= 900
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(out) : "r"(shared_address(at)), "r"(rank));
+#endif
+  return out;
+}
+__device__ inline int32_t load_from(uint32_t at) {
+  int32_t out = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(out) : "r"(at) : "memory");
 #endif
   return out;
 }

@@ -1,11 +1,12 @@
-// One block sorts the slots by expert: it counts in shared memory, where atomic sums give each slot its rank at once;
-// the order within an expert is any. All other blocks write rows of x as codes or as bf16 meanwhile. Bounded by the
-// latency of the sort, and by reading x.
+// A cluster of blocks sorts the slots by expert: each counts its share in shared memory, where atomic sums give each
+// slot its rank at once, and reads the others' counts there; the order within an expert is any. All other blocks write
+// rows of x as codes or as bf16 meanwhile. Bounded by the latency of the sort, and by reading x.
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/experts/arrange.h"
 
 #include <algorithm>
 
+#include "cuda/common/arrival.h"
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
 #include "cuda/linear/coding.h"
@@ -14,6 +15,7 @@ namespace braid::cuda {
 namespace {
 
 constexpr int kThreads = 1024, kTogether = 8, kLanes = 8;  // kLanes share 128 columns
+constexpr int kSorters = 8;                                // blocks of the cluster that sorts
 
 struct Sort {
   const int32_t* chosen;
@@ -63,42 +65,59 @@ __device__ int2 sums_before(int2 own, int2* scratch, int2& all) {
   return {before.x + sum.x - own.x, before.y + sum.y - own.y};
 }
 
-// Per expert in `next`: how many slots, then where its first one goes.
-__device__ void sort(const Sort& a, int32_t* next, int2* scratch) {
-  for (int e = threadIdx.x; e < a.experts; e += kThreads) next[e] = 0;
+// Of an expert: the slots of blocks before this one, and of all.
+__device__ int2 counts_of(const int32_t* own) {
+  int2 out{0, 0};
+  const auto rank = static_cast<int>(cluster_rank());
+  int32_t counts[kSorters];
+#pragma unroll
+  for (int r = 0; r < kSorters; ++r) counts[r] = load_from(address_in(r, own));
+#pragma unroll
+  for (int r = 0; r < kSorters; ++r) out.x += r < rank ? counts[r] : 0, out.y += counts[r];
+  return out;
+}
+
+// Per expert in `counts`: how many of this block's slots; in `next`: where the next one of them goes.
+__device__ void sort(const Sort& a, int32_t* counts, int32_t* next, int2* scratch) {
+  const auto rank = static_cast<int32_t>(cluster_rank());
+  const int32_t share = (a.slots + kSorters - 1) / kSorters, first_slot = rank * share;
+  const int32_t until = min(first_slot + share, a.slots), begin = first_slot + static_cast<int32_t>(threadIdx.x);
+  for (int e = threadIdx.x; e < a.experts; e += kThreads) counts[e] = 0;
   __syncthreads();
-  for (int32_t base = threadIdx.x; base < a.slots; base += kTogether * kThreads) {
+  for (int32_t base = begin; base < until; base += kTogether * kThreads) {
     int32_t expert[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)
-      expert[i] = base + i * kThreads < a.slots ? expert_of(a, base + i * kThreads) : -1;
+      expert[i] = base + i * kThreads < until ? expert_of(a, base + i * kThreads) : -1;
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)
-      if (expert[i] >= 0) a.out.place[base + i * kThreads] = atomicAdd(next + expert[i], 1);
+      if (expert[i] >= 0) a.out.place[base + i * kThreads] = atomicAdd(counts + expert[i], 1);
   }
-  __syncthreads();
+  cluster_sync();
   int32_t first = 0, groups = 0;
   for (int32_t base = 0; base < a.experts; base += kThreads) {
-    const int32_t e = base + static_cast<int32_t>(threadIdx.x), count = e < a.experts ? next[e] : 0;
+    const int32_t e = base + static_cast<int32_t>(threadIdx.x);
+    const int2 count = e < a.experts ? counts_of(counts + e) : int2{0, 0};
     int2 all;
-    const int2 before = sums_before({count, (count + a.most - 1) / a.most}, scratch, all);
+    const int2 before = sums_before({count.y, (count.y + a.most - 1) / a.most}, scratch, all);
     if (e < a.experts) {
-      put_groups(a, e, first + before.x, count, groups + before.y);
-      next[e] = first + before.x;
+      if (rank == 0) put_groups(a, e, first + before.x, count.y, groups + before.y);
+      next[e] = first + before.x + count.x;
     }
     first += all.x, groups += all.y;
   }
-  if (threadIdx.x == 0) {
+  cluster_arrive();  // others may still read the counts
+  if (threadIdx.x == 0 && rank == 0) {
     if (a.shared) put_groups(a, a.experts, a.slots, a.tokens, groups);
     *a.out.group_count = groups + (a.shared ? (a.tokens + a.most - 1) / a.most : 0);
   }
   __syncthreads();
-  for (int32_t base = threadIdx.x; base < a.slots; base += kTogether * kThreads) {
+  for (int32_t base = begin; base < until; base += kTogether * kThreads) {
     int32_t place[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
       const int32_t slot = base + i * kThreads;
-      place[i] = slot < a.slots ? next[expert_of(a, slot)] + a.out.place[slot] : -1;
+      place[i] = slot < until ? next[expert_of(a, slot)] + a.out.place[slot] : -1;
     }
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
@@ -108,7 +127,10 @@ __device__ void sort(const Sort& a, int32_t* next, int2* scratch) {
     }
   }
   if (a.shared)
-    for (int32_t t = threadIdx.x; t < a.tokens; t += kThreads) a.out.rows[a.slots + t] = t;
+    for (int32_t t = rank * kThreads + static_cast<int32_t>(threadIdx.x); t < a.tokens; t += kSorters * kThreads)
+      a.out.rows[a.slots + t] = t;
+  __syncwarp();
+  cluster_wait();
 }
 
 // Eight lanes take 128 columns of a row.
@@ -145,11 +167,11 @@ __device__ void code(const Rewriting& a, int64_t thread, int64_t threads) {
 }
 
 __global__ void __launch_bounds__(kThreads) arrange_kernel(Sort sorting, Rewriting rows) {
-  extern __shared__ int32_t next[];
+  extern __shared__ int32_t counts[];
   __shared__ int2 scratch[kThreads / 32];
   await_earlier();
-  if (blockIdx.x == 0) return sort(sorting, next, scratch);
-  code(rows, (blockIdx.x - 1) * int64_t{kThreads} + threadIdx.x, (gridDim.x - 1) * int64_t{kThreads});
+  if (blockIdx.x < kSorters) return sort(sorting, counts, counts + sorting.experts, scratch);
+  code(rows, (blockIdx.x - kSorters) * int64_t{kThreads} + threadIdx.x, (gridDim.x - kSorters) * int64_t{kThreads});
 }
 
 constexpr int kCodeThreads = 256;
@@ -202,10 +224,14 @@ Arranged arrange(Context& context, const Experts& op, const Arranging& how, Tile
                              .groups = context.take<Group>(groups),
                              .group_count = context.take<int32_t>(1),
                              .positions = positions}};
+  const int64_t clusters = (2 * context.multiprocessors() + kSorters - 1) / kSorters;
   const int64_t others =
-      ready ? 0 : std::clamp<int64_t>((jobs_of(in) + kThreads - 1) / kThreads, 1, 2 * context.multiprocessors() - 1);
+      ready ? 0 : std::clamp<int64_t>((jobs_of(in) + kThreads * kSorters - 1) / (kThreads * kSorters), 1, clusters - 1);
   start(context, arrange_kernel,
-        {.grid = static_cast<unsigned>(1 + others), .block = kThreads, .shared = static_cast<size_t>(experts) * 4},
+        {.grid = static_cast<unsigned>((1 + others) * kSorters),
+         .block = kThreads,
+         .shared = static_cast<size_t>(experts) * 8,
+         .cluster = kSorters},
         sorting, Rewriting{.out = x, .x = in, .pieces = how.pieces});
   return sorting.out;
 }

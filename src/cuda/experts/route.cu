@@ -45,35 +45,46 @@ __device__ Best next_best(const float* logits, int32_t experts, const Best& last
   return best;
 }
 
-// Entries as whole numbers in the order of choice: the logit, then the lower index. 0: none.
-__device__ uint64_t key_of(float logit, int32_t index) {
+// Logits as whole numbers of the same order, none of them 0.
+__device__ uint32_t key_of(float logit) {
   const uint32_t bits = __float_as_uint((isnan(logit) ? -INFINITY : logit) + 0.0f);  // -0 equals 0
-  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-  return uint64_t{ordered} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(index));
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
+__device__ float logit_of(uint32_t key) { return __uint_as_float((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key); }
 
-// A lane holds the entries lane, lane + 32, ... of a row, kEach of them.
+// A lane holds the entries lane, lane + 32, ... of a row, kEach of them; 0: none, or taken.
 template <int kEach>
 struct Held {
-  uint64_t keys[kEach];
+  uint32_t keys[kEach];
 
   __device__ Held(const float* logits, int32_t experts) {
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
       const int32_t i = static_cast<int32_t>(threadIdx.x) % 32 + 32 * e;
-      keys[e] = i < experts ? key_of(logits[i], i) : 0;
+      keys[e] = i < experts ? key_of(logits[i]) : 0;
     }
   }
-  // Takes out the first in the order of choice.
-  __device__ int32_t take() {
-    uint64_t best = 0;
+  // Takes out the first in the order of choice: the logit, then the lower index.
+  __device__ Best take() {
+    uint32_t best[kEach];
 #pragma unroll
-    for (int e = 0; e < kEach; ++e) best = max(best, keys[e]);
-    for (int offset = 16; offset > 0; offset /= 2) best = max(best, __shfl_xor_sync(kAllLanes, best, offset));
+    for (int e = 0; e < kEach; ++e) best[e] = keys[e];
+#pragma unroll
+    for (int step = kEach / 2; step > 0; step /= 2)
+#pragma unroll
+      for (int e = 0; e < step; ++e) best[e] = max(best[e], best[e + step]);
+    const uint32_t top = __reduce_max_sync(kAllLanes, best[0]);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) best[e] = keys[e] == top ? threadIdx.x % 32 + 32 * e : 0xFFFFFFFFu;
+#pragma unroll
+    for (int step = kEach / 2; step > 0; step /= 2)
+#pragma unroll
+      for (int e = 0; e < step; ++e) best[e] = min(best[e], best[e + step]);
+    const uint32_t index = __reduce_min_sync(kAllLanes, best[0]);
 #pragma unroll
     for (int e = 0; e < kEach; ++e)
-      if (keys[e] == best) keys[e] = 0;
-    return static_cast<int32_t>(0xFFFFFFFFu - static_cast<uint32_t>(best));
+      if (threadIdx.x % 32 + 32 * e == index) keys[e] = 0;
+    return {logit_of(top), static_cast<int32_t>(index)};
   }
 };
 
@@ -89,12 +100,11 @@ __global__ void route_held_kernel(Arguments a) {
   int32_t* chosen = a.chosen + row * a.chosen_stride;
   float* weights = a.weights + row * a.weights_stride;
   for (int32_t i = 0; i < a.k; ++i) {
-    const int32_t index = held.take();
-    const float logit = logits[index];
-    if (i == 0) largest = isnan(logit) ? -INFINITY : logit;
-    const float share = expf(logit - largest);
+    const Best it = held.take();
+    if (i == 0) largest = it.logit;
+    const float share = expf(it.logit - largest);
     kept += share;
-    if (lane == i) own = share, chosen[i] = index;
+    if (lane == i) own = share, chosen[i] = it.index;
   }
   if (!a.normalise)
     for (int32_t i = lane; i < a.experts; i += 32) all += expf(logits[i] - largest);
