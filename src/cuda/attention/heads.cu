@@ -22,52 +22,64 @@ struct Arguments {
   CacheView cache;
 };
 
-// Loads a head into `head` (shared memory of one warp), normalised and rotated.
-__device__ void ready(float* head, const View& from, int64_t at, const float* norm, const Arguments& a,
-                      int32_t position) {
-  const int lane = threadIdx.x % 32, size = static_cast<int>(from.shape[2]);
-  float squares = 0;
-  for (int i = lane; i < size; i += 32) {
-    head[i] = get(from, at + i);
-    squares += head[i] * head[i];
+// What a warp keeps in shared memory: the head, before it the norm's weights, and the turns of its pairs.
+struct Held {
+  float* head;
+  float2* turns;  // cosine and sine
+
+  __device__ Held(float* memory, const Arguments& a)
+      : head(memory + 2 * kWarps * a.pairs + threadIdx.x / 32 * a.q.shape[2]),
+        turns(reinterpret_cast<float2*>(memory) + threadIdx.x / 32 * a.pairs) {}
+  // What no launch writes.
+  __device__ void get_ready(const float* norm, const Arguments& a, int32_t position) const {
+    const int lane = threadIdx.x % 32;
+    for (int i = lane; i < a.q.shape[2]; i += 32) head[i] = norm == nullptr ? 1.0f : norm[i];
+    for (int i = lane; i < a.pairs; i += 32) {
+      const float angle = static_cast<float>(position) * a.frequencies[i];
+      turns[i] = {cosf(angle) * a.rope_scale, sinf(angle) * a.rope_scale};
+    }
   }
-  if (norm != nullptr) {
-    const float factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(size) + a.epsilon);
-    for (int i = lane; i < size; i += 32) head[i] *= factor * norm[i];
+  // Loads the head, normalised and rotated.
+  __device__ void load(const View& from, int64_t at, bool normalised, const Arguments& a) const {
+    const int lane = threadIdx.x % 32, size = static_cast<int>(from.shape[2]);
+    float squares = 0, factor = 1;
+    for (int i = lane; i < size && normalised; i += 32) squares += get(from, at + i) * get(from, at + i);
+    if (normalised) factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(size) + a.epsilon);
+    for (int i = lane; i < size; i += 32) head[i] = get(from, at + i) * (factor * head[i]);
+    __syncwarp();
+    for (int i = lane; i < a.pairs; i += 32) {
+      const float x = head[i], y = head[i + a.pairs];
+      head[i] = x * turns[i].x - y * turns[i].y;
+      head[i + a.pairs] = y * turns[i].x + x * turns[i].y;
+    }
+    __syncwarp();
   }
-  __syncwarp();
-  for (int i = lane; i < a.pairs; i += 32) {
-    const float angle = static_cast<float>(position) * a.frequencies[i];
-    const float cosine = cosf(angle) * a.rope_scale, sine = sinf(angle) * a.rope_scale;
-    const float x = head[i], y = head[i + a.pairs];
-    head[i] = x * cosine - y * sine;
-    head[i + a.pairs] = y * cosine + x * sine;
-  }
-  __syncwarp();
-}
+};
 
 __global__ void heads_kernel(Arguments a) {
   extern __shared__ float memory[];
-  await_earlier();
+  allow_next();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t row = blockIdx.x, unit = blockIdx.y * int64_t{kWarps} + warp;
   const int64_t queries = a.q.shape[1], keys = a.k.shape[1];
   if (unit >= queries + 2 * keys) return;
   const int32_t position = a.rows.positions[row];
-  float* head = memory + warp * a.q.shape[2];
+  const Held held(memory, a);
+  const float* norm = unit < queries ? a.q_norm : a.k_norm;
+  if (unit < queries + keys) held.get_ready(norm, a, position);
+  const int64_t place = place_of(a.cache, sequence_of(a.rows, static_cast<int32_t>(row)), position);
+  await();
   if (unit < queries) {
     const int64_t at = row * a.q.stride[0] + unit * a.q.stride[1];
-    ready(head, a.q, at, a.q_norm, a, position);
-    for (int i = lane; i < a.q.shape[2]; i += 32) put(a.q, at + i, head[i]);
+    held.load(a.q, at, norm != nullptr, a);
+    for (int i = lane; i < a.q.shape[2]; i += 32) put(a.q, at + i, held.head[i]);
     return;
   }
-  const int32_t sequence = sequence_of(a.rows, static_cast<int32_t>(row));
-  const int64_t place = place_of(a.cache, sequence, position);
   if (unit < queries + keys) {
     const int64_t h = unit - queries;
-    ready(head, a.k, row * a.k.stride[0] + h * a.k.stride[1], a.k_norm, a, position);
+    held.load(a.k, row * a.k.stride[0] + h * a.k.stride[1], norm != nullptr, a);
     const int64_t to = place * a.cache.keys.stride[1] + h * a.cache.keys.stride[2];
-    for (int i = lane; i < a.k.shape[2]; i += 32) put(a.cache.keys, to + i, head[i]);
+    for (int i = lane; i < a.k.shape[2]; i += 32) put(a.cache.keys, to + i, held.head[i]);
     return;
   }
   const int64_t h = unit - queries - keys;
@@ -101,7 +113,7 @@ void launch(Context& context, const PrepareHeads& op) {
                     .cache = cache_view(op.cache)};
   const auto units = static_cast<unsigned>(op.q.size(1) + 2 * op.k.size(1));
   const dim3 grid(static_cast<unsigned>(op.rows.tokens), (units + kWarps - 1) / kWarps);
-  const size_t shared = kWarps * static_cast<size_t>(op.q.width()) * sizeof(float);
+  const size_t shared = kWarps * (static_cast<size_t>(op.q.width()) + 2 * static_cast<size_t>(a.pairs)) * sizeof(float);
   start(context, heads_kernel, {.grid = grid, .block = kWarps * 32, .shared = shared}, a);
 }
 

@@ -31,5 +31,11 @@ __device__ inline void copy_box(uint32_t to, const CUtensorMap* map, const Box& 
       "l"(map), "r"(box.column), "r"(box.head), "r"(box.place), "r"(barrier)
       : "memory");
 }
+// Brings a box to the second-level cache.
+__device__ inline void prefetch_box(const CUtensorMap* map, const Box& box) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(box.column),
+               "r"(box.head), "r"(box.place)
+               : "memory");
+}
 
 }  // namespace braid::cuda

@@ -83,14 +83,19 @@ struct Walker {
   __device__ int32_t position_of(int step) const { return (first_step + step * kWarps) * kStep; }
   __device__ uint32_t slot_of(int index) const { return ring + index % kSlots * kBytes; }
 
-  // Asks for copy `index`: of keys and values of a step in turn. Whoever reads its slot has done so.
+  // Copies are of keys and values of a step in turn; a lane's box of copy `index`.
+  __device__ bool has_box(int index) const { return index < 2 * steps && static_cast<int>(threadIdx.x) % 32 < kPanels; }
+  __device__ const CUtensorMap* map_of(int index) const { return index % 2 == 0 ? keys : values; }
+  __device__ Box box_of(int index) const {
+    return {static_cast<int32_t>(threadIdx.x) % 32 * 64, kv_head, place_of(a.cache, sequence, position_of(index / 2))};
+  }
+  // Asks for copy `index`. Whoever reads its slot has done so.
   __device__ void ask(int index) const {
-    const int lane = threadIdx.x % 32;
-    if (index >= 2 * steps || lane >= kPanels) return;
+    if (!has_box(index)) return;
     const uint32_t barrier = barriers + index % kSlots * 8;
-    const int32_t place = place_of(a.cache, sequence, position_of(index / 2));
+    const Box box = box_of(index);
     arrive_expecting(barrier, kStep * 128);
-    copy_box(slot_of(index) + lane * kStep * 128, index % 2 == 0 ? keys : values, {lane * 64, kv_head, place}, barrier);
+    copy_box(slot_of(index) + box.column / 64 * kStep * 128, map_of(index), box, barrier);
   }
   __device__ void await(int index) const { wait_phase(barriers + index % kSlots * 8, index / kSlots & 1); }
 
@@ -169,11 +174,16 @@ struct Walker {
     }
   }
 
-  __device__ void ask_first() const {
+  // What does not need the launches before: barriers, and the first copies as far as the second-level cache.
+  __device__ void get_ready() const {
     if (threadIdx.x % 32 == 0)
       for (int slot = 0; slot < kSlots; ++slot) set_barrier(barriers + slot * 8, kPanels);
     publish_shared();
     __syncwarp();
+    for (int i = 0; i < kSlots; ++i)
+      if (has_box(i)) prefetch_box(map_of(i), box_of(i));
+  }
+  __device__ void ask_first() const {
     for (int i = 0; i < kSlots; ++i) ask(i);
   }
   __device__ void walk() {
@@ -279,7 +289,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
                   const __grid_constant__ CUtensorMap values) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ char unaligned[];
-  await_earlier();
+  allow_next();
   char* memory = unaligned + (-shared_address(unaligned) & 1023u);
   const auto row = static_cast<int32_t>(blockIdx.z), part = static_cast<int32_t>(blockIdx.x) % a.parts;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -295,6 +305,8 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
   walker.steps = max(0, (end - first - warp + kWarps - 1) / kWarps);
   walker.ring = shared_address(memory) + warp * kRingBytes;
   walker.barriers = shared_address(memory) + Layout<kSize>::kBarriers + warp * Walker<kSize>::kSlots * 8;
+  walker.get_ready();
+  await();
   walker.ask_first();
   load_queries(walker, row, head, heads);
   walker.walk();
@@ -309,10 +321,11 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
 
 // A warp finds the factors of 32 pieces at a time, a lane one, and every thread adds up a column.
 __global__ void join_pieces_kernel(Arguments a) {
-  await_earlier();
+  allow_next();
   const auto row = static_cast<int32_t>(blockIdx.x), head = static_cast<int32_t>(blockIdx.y);
   const int lane = threadIdx.x % 32, column = static_cast<int>(threadIdx.x), pitch = a.size + 2;
   const int count = piece_of(a.rows.positions[row], a.window, 0).count;
+  await();
   if (count == 1) return;
   const float* partial = a.partial + (row * a.q.shape[1] + head) * a.slots * pitch;
   const auto found = [&](int i) {

@@ -4,6 +4,7 @@
 
 #include "cuda/common/decode.h"
 #include "cuda/common/error.h"
+#include "cuda/common/start.h"
 #include "cuda/launch.h"
 #include "cuda/packing.h"
 
@@ -37,12 +38,14 @@ __global__ void copy_kernel(View out, View x, int64_t elements) {
 }
 
 __global__ void gather_kernel(View out, View x, const int32_t* index) {
+  await_earlier();
   const int64_t row = blockIdx.x, from = index[row];
   for (int64_t i = threadIdx.x; i < out.shape[1]; i += blockDim.x)
     copy_element(out, row * out.stride[0] + i, x, from * x.stride[0] + i);
 }
 
 __global__ void embed_kernel(View out, Codes table, const int32_t* ids, float scale) {
+  await_earlier();
   const int64_t row = blockIdx.x, id = ids[row];
   for (int64_t i = threadIdx.x; i < out.shape[1]; i += blockDim.x)
     put(out, row * out.stride[0] + i, decode(table, 0, id, i) * scale);
@@ -65,8 +68,8 @@ void launch(Context& context, const Copy& op) {
 
 void launch(Context& context, const Gather& op) {
   if (op.out.elements() == 0) return;
-  gather_kernel<<<static_cast<unsigned>(op.out.rows()), kThreads, 0, context.stream()>>>(view(op.out), view(op.x),
-                                                                                         op.index.as<int32_t>());
+  start(context, gather_kernel, {.grid = static_cast<unsigned>(op.out.rows()), .block = kThreads}, view(op.out),
+        view(op.x), op.index.as<int32_t>());
 }
 
 void launch(Context& context, const Fill& op) {
@@ -77,8 +80,8 @@ void launch(Context& context, const Fill& op) {
 
 void launch(Context& context, const Embed& op) {
   if (op.out.elements() == 0) return;
-  embed_kernel<<<static_cast<unsigned>(op.out.rows()), kThreads, 0, context.stream()>>>(
-      view(op.out), codes_of(*op.table), op.ids.as<int32_t>(), op.scale);
+  start(context, embed_kernel, {.grid = static_cast<unsigned>(op.out.rows()), .block = kThreads}, view(op.out),
+        codes_of(*op.table), op.ids.as<int32_t>(), op.scale);
 }
 
 }  // namespace braid::cuda

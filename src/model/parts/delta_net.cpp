@@ -10,14 +10,15 @@ namespace braid {
 void apply(Step& step, const DeltaNet& net, Tensor x, Tensor out) {
   const int64_t value_width = net.value_heads * net.value_size;
   Tensor qkv = step.activations(net.channels()), z = step.activations(value_width);
-  step.run(Linear{
-      .x = x, .targets = {{{.out = qkv, .weight = step.matrix(net.qkv)}, {.out = z, .weight = step.matrix(net.z)}}}});
-  // The gates steer an exponential decay: they stay f32 whatever the activations are.
+  // The gates steer an exponential decay: they stay f32 whatever the activations are. Before the large products, whose
+  // weights an executor can ask for meanwhile.
   Tensor b = step.allocate(DType::F32, {x.rows(), net.value_heads});
   Tensor a = step.allocate(DType::F32, {x.rows(), net.value_heads});
   step.run(Linear{.x = x,
                   .targets = {{{.out = b, .weight = step.matrix(net.b)}, {.out = a, .weight = step.matrix(net.a)}}},
                   .exact = true});
+  step.run(Linear{
+      .x = x, .targets = {{{.out = qkv, .weight = step.matrix(net.qkv)}, {.out = z, .weight = step.matrix(net.z)}}}});
   Tensor mixed = step.activations(value_width);
   step.run(DeltaRule{.out = mixed,
                      .qkv = qkv,
