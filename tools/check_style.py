@@ -65,10 +65,15 @@ def functions(lines):
         if not line.endswith("{"):
             continue
         head = end_of_head
-        # A signature that goes over lines continues deeper than it begins.
-        while head > 0 and not re.match(r"^\s*[\w~\[:<>*&, ]+\(", lines[head]) and lines[head - 1].strip()[-1:] in ",(":
+        # A signature that goes over lines continues deeper than it begins; what a constructor begins with follows it.
+        while head > 0 and (
+            lines[head].lstrip().startswith(": ")
+            or (not re.match(r"^\s*[\w~\[:<>*&, ]+\(", lines[head]) and lines[head - 1].strip()[-1:] in ",(")
+        ):
             head -= 1
         signature = " ".join(part.strip() for part in lines[head : end_of_head + 1])
+        if signature.count("(") != signature.count(")"):
+            continue  # the end of a condition
         if NOT_FUNCTION.match(signature) or not re.match(r"^[\w~\[:<>*&, =]+\(.*\)", signature) or "](" in signature:
             continue
         if re.match(r"^[\w.]+(\(|->)", signature) or re.search(r"\b(if|for|while|switch) \(", signature):
