@@ -36,12 +36,12 @@ void print_start(const Service& service, const HttpServer& http) {
       "context   {} tokens, {} sequences at once, {} more may wait\n"
       "state     up to {:.2f} GB: {} pages of {} tokens, {} slots of {:.3f} MB\n"
       "keys      {}\n"
-      "address   {}://{}:{}\n",
+      "address   {}://{}\n",
       names, service.model.spec.family, service.model.executor->name(), service.model.context, options.parallel,
       options.queue, gigabytes(load.pages * StatePool::kPageTokens * state.per_token + load.slots * state.per_sequence),
       load.pages, StatePool::kPageTokens, load.slots, static_cast<double>(state.per_sequence) / 1e6,
       options.keys.empty() ? "none: whoever reaches the address may ask" : fmt::format("{}", options.keys.size()),
-      tls ? "https" : "http", options.http.host, http.port());
+      tls ? "https" : "http", address(options.http.host, http.port()));
   std::fflush(stderr);
 }
 

@@ -4,6 +4,7 @@ import http.client
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -207,6 +208,18 @@ class Start(braid.Case):
             refuse([str(pair[0]), "certificate"], "--port", 0, "--tls-cert", pair[0], "--tls-key", pair[1])
         refuse(["--cache-dir", str(text)], "--port", 0, "--cache-dir", text / "inside", code=1)
         refuse([str(nothing)], "--port", 0, "--api-key-file", nothing, code=1)
+
+    def test_an_address_of_version_6(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("this machine has no addresses of version 6")
+        process = subprocess.Popen([str(braid.BINARY / "braid"), "serve", str(braid.POCKET), "--port", "0", "--host", "::1"],
+                                   stderr=subprocess.PIPE, text=True)
+        with process, process.stderr:
+            line = next(line for line in process.stderr if line.startswith("address "))
+            process.send_signal(signal.SIGTERM)
+        self.assertRegex(line, r"^address +http://\[::1\]:\d+$")
 
     def test_keys_may_come_through_a_pipe(self):
         keys = self.folder / "keys"

@@ -37,6 +37,10 @@ asio::ssl::context tls_context(const HttpOptions& options) {
 
 }  // namespace
 
+std::string address(const std::string& host, uint16_t port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
 struct HttpServer::Parts {
   explicit Parts(HttpOptions options) : shared(std::make_shared<Shared>()), acceptor(io), retry(io) {
     shared->options = std::move(options);
@@ -63,7 +67,7 @@ struct HttpServer::Parts {
 
   void check(error_code error) const {
     const HttpOptions& o = shared->options;
-    if (error) fail(ErrorKind::Resource, "cannot listen on {}:{}: {}", o.host, o.port, error.message());
+    if (error) fail(ErrorKind::Resource, "cannot listen on {}: {}", address(o.host, o.port), error.message());
   }
 
   void accept() {

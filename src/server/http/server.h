@@ -33,6 +33,9 @@ struct HttpOptions {
   std::function<HttpResponse(int status, const std::string& message)> refusal;
 };
 
+// As addresses are written: "host:port", and "[::1]:80" where the host is one of version 6.
+std::string address(const std::string& host, uint16_t port);
+
 class HttpServer {
  public:
   // Takes the address; clients are refused until `listen`. A Resource error in one line where that fails; a Usage error
