@@ -85,6 +85,12 @@ const Json* Fields::list(std::string_view name) {
   return value;
 }
 
+const Json& Fields::required_list(std::string_view name) {
+  const Json* value = list(name);
+  if (value == nullptr) refuse(name, "is missing");
+  return *value;
+}
+
 const Json* Fields::object(std::string_view name) {
   const Json* value = any(name);
   if (value != nullptr && !value->is_object())

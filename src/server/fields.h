@@ -32,6 +32,7 @@ class Fields {
   std::optional<int64_t> integer(std::string_view name, int64_t low = std::numeric_limits<int64_t>::min(),
                                  int64_t high = std::numeric_limits<int64_t>::max());
   const Json* list(std::string_view name);
+  const Json& required_list(std::string_view name);
   const Json* object(std::string_view name);
   // A list of strings, or one string.
   std::vector<std::string> texts(std::string_view name);

@@ -70,6 +70,13 @@ void Service::check_model(std::string_view name) const {
                    "model", "model_not_found");
 }
 
+std::string Service::read_model(Fields& fields) const {
+  auto name = fields.text("model");
+  if (!name) fields.refuse("model", "is missing");
+  check_model(*name);
+  return std::move(*name);
+}
+
 Sampling Service::sampling() const { return with_overrides(model.generation.sampling, options.sampling); }
 
 }  // namespace braid::server

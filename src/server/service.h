@@ -9,6 +9,7 @@
 
 #include "api/model.h"
 #include "server/engine_loop.h"
+#include "server/fields.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "text/dialects/dialect.h"
@@ -23,6 +24,8 @@ struct Service {
 
   // An ApiError (NotFound) for a model that is not served here.
   void check_model(std::string_view name) const;
+  // The model that a request names, which is one that is served here.
+  std::string read_model(Fields& fields) const;
   // The model's and the operator's sampling, under what a request says.
   Sampling sampling() const;
 

@@ -85,14 +85,11 @@ void read_answer(const Service& service, Fields& fields, AnswerOptions& answer, 
 MessagesRequest read_messages_request(const Service& service, const Json& body, bool counted) {
   Fields fields(body);
   MessagesRequest out;
-  const auto model = fields.text("model");
-  if (!model) fields.refuse("model", "is missing");
-  service.check_model(out.model = *model);
-  const Json* messages = fields.list("messages");
-  if (messages == nullptr) fields.refuse("messages", "is missing");
+  out.model = service.read_model(fields);
+  const Json& messages = fields.required_list("messages");
   ChatRequest& chat = out.chat;
   if (Json system = system_message(fields); !system.is_null()) chat.input.messages.push_back(std::move(system));
-  for (Json& message : messages_of_blocks(*messages)) chat.input.messages.push_back(std::move(message));
+  for (Json& message : messages_of_blocks(messages)) chat.input.messages.push_back(std::move(message));
   const Json& last = chat.input.messages.back();
   chat.continue_final = last.at("role") == "assistant" && !last.contains("tool_calls");
   chat.input.add_generation_prompt = !chat.continue_final;

@@ -182,13 +182,10 @@ std::optional<ChatTemplate> read_chat_template(Fields& fields) {
 ChatCompletion read_chat_completion(const Service& service, const Json& body) {
   Fields fields(body);
   ChatCompletion out;
-  const auto model = fields.text("model");
-  if (!model) fields.refuse("model", "is missing");
-  service.check_model(out.model = *model);
-  const Json* messages = fields.list("messages");
-  if (messages == nullptr) fields.refuse("messages", "is missing");
+  out.model = service.read_model(fields);
+  const Json& messages = fields.required_list("messages");
   ChatRequest& chat = out.chat;
-  chat.input.messages = normal_messages(*messages);
+  chat.input.messages = normal_messages(messages);
   if (const Json* tools = fields.list("tools")) chat.input.tools = normal_tools(*tools);
   chat.tool_choice = read_tool_choice(fields, chat.input.tools);
   if (chat.tool_choice.kind == ToolChoice::Kind::None) chat.input.tools = Json();

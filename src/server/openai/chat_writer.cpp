@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
+#include "server/openai/chunk_stream.h"
 #include "server/openai/error.h"
 
 namespace braid::server {
@@ -84,9 +85,12 @@ class ChatObject : public AnswerWriter {
   std::vector<CollectedAnswer> answers_;
 };
 
-class ChatStream : public AnswerWriter {
+class ChatStream : public ChunkStream {
  public:
-  explicit ChatStream(ChatForm form) : form_(std::move(form)), called_(static_cast<size_t>(form_.choices)) {}
+  explicit ChatStream(ChatForm form)
+      : ChunkStream({form.id, "chat.completion.chunk", form.model, form.created, form.stream_usage}),
+        form_(std::move(form)),
+        called_(static_cast<size_t>(form_.choices)) {}
 
   void begin(std::string& out) override {
     for (int choice = 0; choice < form_.choices; ++choice)
@@ -97,33 +101,7 @@ class ChatStream : public AnswerWriter {
     std::visit([&](const auto& what) { append(out, piece.choice, what); }, piece.what);
   }
 
-  void end(std::string& out) override {
-    if (form_.stream_usage) {
-      Json chunk = head();
-      chunk["choices"] = Json::array();
-      chunk["usage"] = openai_usage(usage_);
-      append_event(out, dump(chunk));
-    }
-    append_event(out, "[DONE]");
-  }
-
-  void fail(const ApiError& error, std::string& out) override {
-    append_event(out, dump(openai_error_body(error)));
-    append_event(out, "[DONE]");
-  }
-
  private:
-  Json head() const {
-    return {{"id", form_.id}, {"object", "chat.completion.chunk"}, {"created", form_.created}, {"model", form_.model}};
-  }
-
-  void append_choice(std::string& out, Json choice) const {
-    Json chunk = head();
-    chunk["choices"] = Json::array({std::move(choice)});
-    if (form_.stream_usage) chunk["usage"] = nullptr;
-    append_event(out, dump(chunk));
-  }
-
   void append_delta(std::string& out, int choice, Json delta, Json scores = {}) const {
     append_choice(
         out,
@@ -156,7 +134,7 @@ class ChatStream : public AnswerWriter {
   }
   void append(std::string&, int, const ToolEnd&) {}
   void append(std::string& out, int choice, const ChoiceEnd& piece) {
-    add_usage(usage_, piece.usage);
+    count(piece.usage);
     append_choice(out, {{"index", choice},
                         {"delta", Json::object()},
                         {"logprobs", nullptr},
@@ -165,7 +143,6 @@ class ChatStream : public AnswerWriter {
 
   ChatForm form_;
   std::vector<bool> called_;
-  TokenUsage usage_;
 };
 
 }  // namespace

@@ -57,9 +57,7 @@ void refuse_suffix(Fields& fields) {
 Completion read_completion(const Service& service, const Json& body) {
   Fields fields(body);
   Completion out;
-  const auto model = fields.text("model");
-  if (!model) fields.refuse("model", "is missing");
-  service.check_model(out.model = *model);
+  out.model = service.read_model(fields);
   out.answer = read_answer_options(service, fields);
   const auto best_of = fields.integer("best_of", 1);
   if (best_of && *best_of != out.answer.choices) fields.refuse("best_of", "is not supported unless it equals n");

@@ -8,11 +8,14 @@
 #include "base/utf8.h"
 #include "server/call.h"
 #include "server/openai/chat_writer.h"
+#include "server/openai/chunk_stream.h"
 #include "server/openai/completion.h"
 #include "server/openai/error.h"
 
 namespace braid::server {
 namespace {
+
+constexpr const char* kObject = "text_completion";
 
 struct CompletionForm {
   std::string id, model;
@@ -81,16 +84,15 @@ class ScoreLists {
 
 const char* finish_reason(const ChoiceEnd& end) { return end.end == AnswerEnd::Length ? "length" : "stop"; }
 
-class CompletionWriter : public AnswerWriter {
+// What the object and the stream say alike.
+class CompletionTexts {
  public:
-  explicit CompletionWriter(CompletionForm form)
+  explicit CompletionTexts(CompletionForm form)
       : form_(std::move(form)),
         scores_(form_.prompts.size() * static_cast<size_t>(form_.choices), ScoreLists(form_.tokenizer)) {}
 
- protected:
-  Json head() const {
-    return {{"id", form_.id}, {"object", "text_completion"}, {"created", form_.created}, {"model", form_.model}};
-  }
+  const CompletionForm& form() const { return form_; }
+  size_t choices() const { return scores_.size(); }
   size_t prompt_of(int choice) const { return static_cast<size_t>(choice / form_.choices); }
   std::string echo_of(int choice) const { return form_.echoes.empty() ? "" : form_.echoes[prompt_of(choice)]; }
   Json scores_of(int choice) { return form_.scores ? scores_[static_cast<size_t>(choice)].take() : Json(); }
@@ -105,13 +107,14 @@ class CompletionWriter : public AnswerWriter {
     return openai_prompt_scores(form_.tokenizer, form_.prompts[prompt_of(choice)], scores);
   }
 
+ private:
   CompletionForm form_;
   std::vector<ScoreLists> scores_;
 };
 
-class CompletionObject : public CompletionWriter {
+class CompletionObject : public AnswerWriter {
  public:
-  explicit CompletionObject(CompletionForm form) : CompletionWriter(std::move(form)), answers_(scores_.size()) {}
+  explicit CompletionObject(CompletionForm form) : texts_(std::move(form)), answers_(texts_.choices()) {}
   void begin(std::string&) override {}
   void write(const ChoicePiece& piece, std::string&) override {
     answers_[static_cast<size_t>(piece.choice)].add(piece);
@@ -119,71 +122,61 @@ class CompletionObject : public CompletionWriter {
   void fail(const ApiError& error, std::string& out) override { out = dump(openai_error_body(error)); }
 
   void end(std::string& out) override {
-    Json body = head();
+    const CompletionForm& form = texts_.form();
+    Json body = {{"id", form.id}, {"object", kObject}, {"created", form.created}, {"model", form.model}};
     Json& choices = body["choices"] = Json::array();
     for (int i = 0; i < static_cast<int>(answers_.size()); ++i) {
       const CollectedAnswer& answer = answers_[static_cast<size_t>(i)];
-      add_prompt_scores(i, answer.prompt_scores);
-      add_scores(i, answer.scores);
+      texts_.add_prompt_scores(i, answer.prompt_scores);
+      texts_.add_scores(i, answer.scores);
       choices.push_back({{"index", i},
-                         {"text", echo_of(i) + answer.content},
-                         {"logprobs", scores_of(i)},
+                         {"text", texts_.echo_of(i) + answer.content},
+                         {"logprobs", texts_.scores_of(i)},
                          {"finish_reason", finish_reason(answer.end)}});
-      if (form_.prompt_scores) choices.back()["prompt_logprobs"] = prompt_scores_of(i, answer.prompt_scores);
+      if (form.prompt_scores) choices.back()["prompt_logprobs"] = texts_.prompt_scores_of(i, answer.prompt_scores);
     }
     body["usage"] = openai_usage(total_usage(answers_));
     out = dump(body);
   }
 
  private:
+  CompletionTexts texts_;
   std::vector<CollectedAnswer> answers_;
 };
 
-class CompletionStream : public CompletionWriter {
+class CompletionStream : public ChunkStream {
  public:
-  explicit CompletionStream(CompletionForm form) : CompletionWriter(std::move(form)), echoed_(scores_.size()) {}
+  explicit CompletionStream(CompletionForm form)
+      : ChunkStream({form.id, kObject, form.model, form.created, form.stream_usage}),
+        texts_(std::move(form)),
+        echoed_(texts_.choices()) {}
   void begin(std::string&) override {}
 
   void write(const ChoicePiece& piece, std::string& out) override {
     const int choice = piece.choice;
-    if (const auto* scores = std::get_if<PromptScores>(&piece.what)) add_prompt_scores(choice, scores->tokens);
-    if (!echoed_[static_cast<size_t>(choice)] && !form_.echoes.empty()) append(out, choice, echo_of(choice), {});
+    if (const auto* scores = std::get_if<PromptScores>(&piece.what)) texts_.add_prompt_scores(choice, scores->tokens);
+    if (!echoed_[static_cast<size_t>(choice)] && !texts_.form().echoes.empty())
+      append(out, choice, texts_.echo_of(choice), {});
     echoed_[static_cast<size_t>(choice)] = true;
     if (const auto* text = std::get_if<ContentText>(&piece.what)) {
-      add_scores(choice, text->scores);
+      texts_.add_scores(choice, text->scores);
       append(out, choice, text->text, {});
     } else if (const auto* end = std::get_if<ChoiceEnd>(&piece.what)) {
-      add_usage(usage_, end->usage);
+      count(end->usage);
       append(out, choice, "", finish_reason(*end));
     }
   }
 
-  void end(std::string& out) override {
-    if (form_.stream_usage) {
-      Json chunk = head();
-      chunk["choices"] = Json::array();
-      chunk["usage"] = openai_usage(usage_);
-      append_event(out, dump(chunk));
-    }
-    append_event(out, "[DONE]");
-  }
-
-  void fail(const ApiError& error, std::string& out) override {
-    append_event(out, dump(openai_error_body(error)));
-    append_event(out, "[DONE]");
-  }
-
  private:
   void append(std::string& out, int choice, const std::string& text, Json reason) {
-    Json chunk = head();
-    chunk["choices"] = Json::array(
-        {{{"index", choice}, {"text", text}, {"logprobs", scores_of(choice)}, {"finish_reason", std::move(reason)}}});
-    if (form_.stream_usage) chunk["usage"] = nullptr;
-    append_event(out, dump(chunk));
+    append_choice(out, {{"index", choice},
+                        {"text", text},
+                        {"logprobs", texts_.scores_of(choice)},
+                        {"finish_reason", std::move(reason)}});
   }
 
+  CompletionTexts texts_;
   std::vector<bool> echoed_;
-  TokenUsage usage_;
 };
 
 }  // namespace

@@ -134,9 +134,7 @@ Json echo_of(const Json& body, const ResponseRequest& asked) {
 ResponseRequest read_response_request(const Service& service, ResponseStore& store, const Json& body) {
   Fields fields(body);
   ResponseRequest out;
-  const auto model = fields.text("model");
-  if (!model) fields.refuse("model", "is missing");
-  service.check_model(*model);
+  service.read_model(fields);
   refuse_what_is_missing(fields);
   ChatInput& chat = out.chat.input;
   if (const auto instructions = fields.text("instructions"); instructions && !instructions->empty())
