@@ -2,7 +2,7 @@
 set(external_base braid_fmt spdlog::spdlog_header_only nlohmann_json::nlohmann_json Threads::Threads)
 set(external_text ${pcre2_library} ${utf8proc_library})
 set(external_server Boost::headers OpenSSL::SSL)
-set(external_cli CLI11::CLI11 Boost::headers)
+set(external_cli CLI11::CLI11 Boost::headers OpenSSL::SSL)
 
 if(BRAID_TESTS)
   enable_testing()

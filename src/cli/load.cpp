@@ -225,7 +225,7 @@ void add_lengths(CLI::App& app, const char* flag, Lengths& lengths, const char* 
 }  // namespace
 
 void add_load_options(CLI::App& app, LoadOptions& options) {
-  app.add_option("--serve", options.url, "load this OpenAI-compatible server: http://host:port");
+  app.add_option("--serve", options.url, "load this OpenAI-compatible server: http(s)://host:port");
   app.add_option("--model", options.model, "of --serve, as the next ones: what to ask for; else the first it lists");
   app.add_option("--api-key", options.key, "key to bring");
   auto* streams = app.add_option("--streams", options.streams, "requests at a time, each followed by the next")

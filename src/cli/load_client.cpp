@@ -2,8 +2,6 @@
 #include "cli/load_client.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -13,6 +11,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/version.h"
+#include "cli/transport.h"
 
 namespace braid::cli {
 namespace {
@@ -24,7 +23,7 @@ using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 using Message = http::request<http::string_body>;
 
-constexpr std::chrono::seconds kConnectTime{10}, kStallTime{120};
+constexpr std::chrono::seconds kStallTime{120};
 
 std::string address_of(const Endpoint& endpoint) {
   const bool version_six = endpoint.host.find(':') != std::string::npos;
@@ -80,13 +79,14 @@ int64_t count_in(const Json& usage, const char* name) {
 
 Endpoint parse_endpoint(const std::string& url) {
   const auto refuse = [&](const char* why) { fail(ErrorKind::Usage, "--serve '{}': {}", url, why); };
+  Endpoint out{.base = "/v1"};
   std::string rest = url;
   if (const size_t scheme = url.find("://"); scheme != std::string::npos) {
-    if (url.substr(0, scheme) == "https") refuse("https is not spoken; a proxy on this machine can");
-    if (url.substr(0, scheme) != "http") refuse("expected http://host:port");
+    out.tls = url.substr(0, scheme) == "https";
+    if (!out.tls && url.substr(0, scheme) != "http") refuse("expected http://host:port");
     rest = url.substr(scheme + 3);
   }
-  Endpoint out{.port = "80", .base = "/v1"};
+  out.port = out.tls ? "443" : "80";
   if (const size_t slash = rest.find('/'); slash != std::string::npos) {
     std::string path = rest.substr(slash);
     while (path.ends_with('/')) path.pop_back();
@@ -122,15 +122,19 @@ std::string refusal(int status, const Json& body) {
 struct LoadClient::Shared {
   explicit Shared(const Endpoint& given) : endpoint(given) {
     error_code error;
+    trust.set_default_verify_paths(error);
+    trust.set_verify_mode(asio::ssl::verify_peer);
     asio::ip::tcp::resolver resolver(context);
     places = resolver.resolve(given.host, given.port, error);
     if (error) fail("{}: {}", given.host, error.message());
   }
   double now() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+  Transport transport() { return {context, trust, endpoint.tls ? endpoint.host : ""}; }
 
   Endpoint endpoint;
   asio::io_context context;
-  asio::ip::tcp::resolver::results_type places;
+  asio::ssl::context trust{asio::ssl::context::tls_client};
+  Transport::Places places;
   std::vector<std::shared_ptr<Connection>> idle;
   Clock::time_point start = Clock::now();
 };
@@ -138,7 +142,7 @@ struct LoadClient::Shared {
 // One request after the other. Each keeps itself alive until its `done` is called.
 class LoadClient::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  explicit Connection(Shared& shared) : shared_(shared), stream_(shared.context) {}
+  explicit Connection(Shared& shared) : shared_(shared), transport_(shared.transport()) {}
 
   void start(Message request, Done done) {
     request_ = std::move(request);
@@ -164,24 +168,23 @@ class LoadClient::Connection : public std::enable_shared_from_this<Connection> {
     };
   }
 
-  void connect() {
-    stream_.expires_after(kConnectTime);
-    stream_.async_connect(shared_.places, then(&Connection::write));
-  }
+  void connect() { transport_.connect(shared_.places, then(&Connection::write)); }
   void write() {
     open_ = true;
-    stream_.expires_after(kStallTime);
-    http::async_write(stream_, request_, then(&Connection::read_head));
+    transport_.tcp().expires_after(kStallTime);
+    transport_.with([&](auto& stream) { http::async_write(stream, request_, then(&Connection::read_head)); });
   }
   void read_head() {
     parser_.emplace();
     parser_->body_limit(boost::none);
-    http::async_read_header(stream_, buffer_, *parser_, then(&Connection::read_body));
+    transport_.with(
+        [&](auto& stream) { http::async_read_header(stream, buffer_, *parser_, then(&Connection::read_body)); });
   }
   void read_body() {
     if (parser_->is_done()) return finish();
-    stream_.expires_after(kStallTime);
-    http::async_read_some(stream_, buffer_, *parser_, then(&Connection::take_body));
+    transport_.tcp().expires_after(kStallTime);
+    transport_.with(
+        [&](auto& stream) { http::async_read_some(stream, buffer_, *parser_, then(&Connection::take_body)); });
   }
   void take_body() {
     const std::string text = std::exchange(parser_->get().body(), {});
@@ -240,7 +243,7 @@ class LoadClient::Connection : public std::enable_shared_from_this<Connection> {
   void broken(error_code error) {
     // A server may close a connection that nothing was asked on; only a fresh one tells.
     const bool unasked = reused_ && (!parser_ || !parser_->got_some());
-    stream_.close();
+    transport_.tcp().close();
     buffer_.clear();
     open_ = false;
     if (std::exchange(reused_, false) && unasked) return connect();
@@ -250,13 +253,13 @@ class LoadClient::Connection : public std::enable_shared_from_this<Connection> {
 
   void end() {
     timing_.end = shared_.now();
-    stream_.expires_never();
+    transport_.tcp().expires_never();
     if (open_) shared_.idle.push_back(shared_from_this());
     std::exchange(done_, nullptr)(std::move(timing_));
   }
 
   Shared& shared_;
-  beast::tcp_stream stream_;
+  Transport transport_;
   beast::flat_buffer buffer_;
   Message request_;
   std::optional<http::response_parser<http::string_body>> parser_;
@@ -271,7 +274,7 @@ LoadClient::LoadClient(const Endpoint& endpoint) : shared_(std::make_unique<Shar
 LoadClient::~LoadClient() = default;
 
 LoadClient::Reply LoadClient::ask(const std::string& method, const std::string& path, const std::string& body) {
-  beast::tcp_stream stream(shared_->context);
+  Transport transport = shared_->transport();
   beast::flat_buffer buffer;
   http::response<http::string_body> response;
   const Message request = message(shared_->endpoint, method, path, body);
@@ -282,13 +285,14 @@ LoadClient::Reply LoadClient::ask(const std::string& method, const std::string& 
       if (!failed) next();
     };
   };
-  const auto read = [&] { http::async_read(stream, buffer, response, then([] {})); };
-  const auto write = [&] {
-    stream.expires_after(kStallTime);
-    http::async_write(stream, request, then(read));
+  const auto read = [&] {
+    transport.with([&](auto& stream) { http::async_read(stream, buffer, response, then([] {})); });
   };
-  stream.expires_after(kConnectTime);
-  stream.async_connect(shared_->places, then(write));
+  const auto write = [&] {
+    transport.tcp().expires_after(kStallTime);
+    transport.with([&](auto& stream) { http::async_write(stream, request, then(read)); });
+  };
+  transport.connect(shared_->places, then(write));
   run();
   if (error == asio::error::connection_refused) fail("{}: nobody listens there", address_of(shared_->endpoint));
   if (error == beast::error::timeout) fail("{}: no answer in time", address_of(shared_->endpoint));

@@ -12,12 +12,14 @@
 
 namespace braid::cli {
 
-// Where a server is asked: http://host:port and what stands before "/chat/completions".
+// Where a server is asked: its host and port, and what stands before "/chat/completions".
 struct Endpoint {
+  bool tls = false;  // https: the certificate is checked against those that the system trusts
   std::string host, port, base;
   std::string key;  // sent as "Authorization: Bearer"; empty: none
 };
-// "http://host:port", where "/v1" is meant, or with a path that is taken as it is. A Usage error for anything else.
+// "http://host:port" or "https://host", where "/v1" is meant, or with a path that is taken as it is. A Usage error for
+// anything else.
 Endpoint parse_endpoint(const std::string& url);
 
 // One streamed request. Times are seconds of the client's clock.

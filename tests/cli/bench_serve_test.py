@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 import http.server
 import json
+import os
 import pathlib
+import shutil
 import socket
 import sys
 import threading
 import time
+import unittest
+import unittest.mock
 
 import braid
 
@@ -227,7 +231,7 @@ class Faults(braid.Case):
         self.assertEqual(seen, [url])
 
     def test_addresses(self):
-        for url in ("https://127.0.0.1", "ftp://x", "http://", "http://x:y", "http://x:1/v1?a=b", "http://:80", "http://a b"):
+        for url in ("https://", "ftp://x", "http://", "http://x:y", "http://x:1/v1?a=b", "http://:80", "http://a b"):
             self.fail_in_one_line(["--serve", url], "bench", "--serve", url, code=2)
 
     def test_options(self):
@@ -239,6 +243,19 @@ class Faults(braid.Case):
                                 (["--prompt-tokens", "0"], "--prompt-tokens"), (["--answer-tokens", "x"], "--answer-tokens"),
                                 (["--rate", "-1"], "--rate")):
             self.fail_in_one_line([flag], "bench", "--serve", url, *arguments, code=2)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "there is no openssl to make a certificate with")
+class Tls(braid.Case):
+    def test_a_server_with_a_certificate(self):
+        certificate, key = server.certificate(self.folder)
+        with server.running("--tls-cert", certificate, "--tls-key", key, tls=server.client_tls(certificate)) as running:
+            load = ("bench", "--serve", f"https://127.0.0.1:{running.port}", "--streams", 3, "--requests", 9,
+                    "--prompt-tokens", 40, "--answer-tokens", 8, "--json")
+            self.fail_in_one_line(["certificate verify failed"], *load)
+            with unittest.mock.patch.dict(os.environ, {"SSL_CERT_FILE": str(certificate)}):
+                result = json.loads(self.succeed(*load))
+                self.assertEqual((result["failed"], result["answer_tokens"]), (0, 72))
 
 
 class Real(server.Case):

@@ -173,10 +173,7 @@ class Priority(server.Case):
 class Start(braid.Case):
     @unittest.skipUnless(shutil.which("openssl"), "there is no openssl to make a certificate with")
     def test_tls(self):
-        certificate, key = self.folder / "certificate.pem", self.folder / "key.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                        "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True,
-                       capture_output=True)
+        certificate, key = server.certificate(self.folder)
         with server.running("--tls-cert", certificate, "--tls-key", key, tls=server.client_tls(certificate)) as running:
             self.assertEqual(running.post(PATH, chat("Spell banana."))[0], 200)
             got = server.chunks(running.events(PATH, chat("Spell banana.", stream=True)))

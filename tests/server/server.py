@@ -167,6 +167,15 @@ def running(*options, **more):
         server.stop()
 
 
+def certificate(folder):
+    """The files of a certificate of this machine that signs itself, and of its key."""
+    made, key = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", made], check=True,
+                   capture_output=True)
+    return made, key
+
+
 def client_tls(certificate):
     context = ssl.create_default_context(cafile=str(certificate))
     context.check_hostname = False
