@@ -5,15 +5,15 @@
 #include <bit>
 
 namespace braid {
-namespace {
 
-// A running mean in which one disturbed measurement, counted at most twice its due, soon fades.
-void blend(double& mean, double value) {
-  constexpr double kWeight = 0.1;
-  mean = mean == 0 ? value : mean + kWeight * (std::min(value, 2 * mean) - mean);
+void RecentMedian::add(double value) {
+  values_[count_++ % kKept] = value;
+  std::array<double, kKept> sorted = values_;
+  const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, kKept));
+  const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  median_ = *middle;
 }
-
-}  // namespace
 
 size_t StepCost::size_of(int64_t answers) {
   return std::min<size_t>(static_cast<size_t>(std::bit_width(static_cast<uint64_t>(answers))), kSizes - 1);
@@ -21,12 +21,16 @@ size_t StepCost::size_of(int64_t answers) {
 
 void StepCost::add(int64_t answers, int64_t prompt_rows, double seconds) {
   if (prompt_rows == 0) {
-    blend(seconds_[size_of(answers)], seconds);
-    blend(rows_[size_of(answers)], static_cast<double>(answers));
+    Measured& measured = answers_[size_of(answers)];
+    measured.answers.add(static_cast<double>(answers));
+    measured.seconds.add(seconds);
     return;
   }
-  const double row = (seconds - answer_seconds(answers)) / static_cast<double>(prompt_rows);
-  if (row > 0) blend(row_seconds_, row);
+  const double row = std::max(seconds - answer_seconds(answers), 0.0) / static_cast<double>(prompt_rows);
+  row_seconds_.add(row);
+  if (answer_seconds(answers) == 0) return;
+  beside_.add(row);
+  last_rows_ = prompt_rows;
 }
 
 double StepCost::answer_seconds(int64_t answers) const {
@@ -34,18 +38,22 @@ double StepCost::answer_seconds(int64_t answers) const {
   const size_t size = size_of(answers);
   // The nearest number of answers that was seen, fewer rather than more: fewer answers never take longer.
   for (size_t at = size; at > 0; --at)
-    if (seconds_[at] > 0) return seconds_[at];
+    if (!answers_[at].seconds.empty()) return answers_[at].seconds.value();
   for (size_t at = size + 1; at < kSizes; ++at)
-    if (seconds_[at] > 0) return seconds_[at] * static_cast<double>(answers) / rows_[at];
+    if (!answers_[at].seconds.empty())
+      return answers_[at].seconds.value() * static_cast<double>(answers) / answers_[at].answers.value();
   return 0;
 }
 
 int64_t StepCost::rows_beside(int64_t answers, double ratio) const {
-  constexpr int64_t kUnit = 16, kUnmeasured = 64;
-  const double alone = answer_seconds(answers);
-  if (alone == 0 || row_seconds_ == 0) return kUnmeasured;
-  const double rows = std::min((ratio - 1) * alone / row_seconds_, 1e9);
-  return std::max(static_cast<int64_t>(rows) / kUnit * kUnit, kUnit);
+  // As prompts are cut: pieces end on multiples of 64 where one is in reach.
+  constexpr int64_t kPiece = 64, kHalf = 32, kQuarter = 16;
+  const double allowed = (ratio - 1) * answer_seconds(answers);
+  if (allowed == 0 || beside_.empty()) return kPiece;
+  const int64_t most = std::max(2 * last_rows_, kQuarter);
+  const double affordable = beside_.value() > 0 ? allowed / beside_.value() : static_cast<double>(most);
+  const auto rows = static_cast<int64_t>(std::min(affordable, static_cast<double>(most)));
+  return rows >= kPiece ? rows / kPiece * kPiece : rows >= kHalf ? kHalf : kQuarter;
 }
 
 }  // namespace braid

@@ -8,23 +8,44 @@
 
 namespace braid {
 
-// A step of some answers (a row each) and some rows of prompts takes the time of the answers alone plus so much a row.
+// The median of what was measured last: disturbed measurements, and those of a cold start, do not count.
+class RecentMedian {
+ public:
+  void add(double value);
+  bool empty() const { return count_ == 0; }
+  double value() const { return median_; }  // 0: nothing was measured
+
+ private:
+  static constexpr size_t kKept = 9;
+  std::array<double, kKept> values_{};
+  size_t count_ = 0;  // of all values
+  double median_ = 0;
+};
+
+// A step of some answers (a row each) and some rows of prompts takes the time of the answers alone, and so much more
+// for each of the others. That is no constant: of few rows each costs more than of many, and more at the end of a long
+// prompt than at its beginning. What the last steps paid is asked to be what the next one pays, which is right once
+// their rows are as many as are allowed.
 class StepCost {
  public:
   void add(int64_t answers, int64_t prompt_rows, double seconds);
   // Seconds of a step with so many answers and nothing else; 0 when nothing like it was seen.
   double answer_seconds(int64_t answers) const;
   // Seconds of one more row of a prompt; 0 when none was seen.
-  double row_seconds() const { return row_seconds_; }
-  // How many rows of prompts, a multiple of 16 and at least as many, keep a step below `ratio` times the time of its
-  // answers. Before anything was measured: a few.
+  double row_seconds() const { return row_seconds_.value(); }
+  // How many rows of prompts keep a step below `ratio` times the time of its answers: a multiple of 64, below that 32
+  // or 16. Before anything was measured: 64; and no more than double of what the last such step had.
   int64_t rows_beside(int64_t answers, double ratio) const;
 
  private:
   static constexpr size_t kSizes = 24;  // number of answers, by its power of two
   static size_t size_of(int64_t answers);
-  std::array<double, kSizes> seconds_{}, rows_{};  // running means: of a step, and of its answers
-  double row_seconds_ = 0;
+  struct Measured {
+    RecentMedian answers, seconds;
+  };
+  std::array<Measured, kSizes> answers_;  // of steps with nothing else
+  RecentMedian row_seconds_, beside_;     // a row of a prompt: in any step, and in one with answers
+  int64_t last_rows_ = 0;                 // of prompts, in the last step with answers as well
 };
 
 }  // namespace braid

@@ -61,8 +61,9 @@ class Gaps(server.Case):
         streams = Streams(self.server)
         self.addCleanup(streams.close)
         for number in range(32):
-            streams.open("/v1/chat/completions", {"messages": [{"role": "user", "content": f"Define word {number}."}],
-                                                  "stream": True, "ignore_eos": True, "max_tokens": 7000})
+            # Every token shows, those that end an answer too.
+            streams.open("/v1/completions", {"prompt": f"<|im_start|>user\nDefine word {number}.<|im_end|>\n", "stream": True,
+                                             "ignore_eos": True, "skip_special_tokens": False, "max_tokens": 7000})
         streams.seconds(2)
         alone = streams.seconds(3)
         beside = streams.read(streams.open("/v1/completions", {"prompt": ids, "max_tokens": 1}))
