@@ -22,7 +22,8 @@ std::optional<DType> cache_type(const DeviceOptions& options) {
 std::unique_ptr<Executor> make_executor(const DeviceOptions& options) {
   const std::optional<DType> cache = cache_type(options);
   if (options.device == "auto" || options.device == "cuda") {
-    if (auto gpu = make_gpu_executor({.fast = options.fast, .cache = cache})) return gpu;
+    if (auto gpu = make_gpu_executor({.fast = options.fast, .cache = cache, .deterministic = options.deterministic}))
+      return gpu;
     if (options.device == "cuda") fail(ErrorKind::Usage, "--device cuda: {}", describe_devices());
   }
   if (options.device == "auto" || options.device == "cpu")

@@ -15,6 +15,8 @@ struct DeviceOptions {
   int threads = 0;                // of the CPU executor; 0: one per core
   bool fast = true;               // false: f32 operands, keys and values on the CPU
   std::string kv_dtype = "auto";  // auto, f32, bf16
+  // The bits of a row depend on that row alone, where the executor can do that (Executor::rows_independent says so).
+  bool deterministic = false;
 };
 
 // `auto` takes a GPU where this build has an executor for it and the machine a device, else the CPU. A Usage error for
@@ -27,6 +29,7 @@ struct GpuOptions {
   bool fast = true;            // false: f32 operands, keys and values
   std::optional<DType> cache;  // type of keys and values; absent: the executor's choice
   bool host_memory = false;
+  bool deterministic = false;  // as in DeviceOptions
 };
 std::unique_ptr<Executor> make_gpu_executor(const GpuOptions& options);
 

@@ -9,7 +9,10 @@ namespace braid {
 
 std::unique_ptr<Executor> make_gpu_executor(const GpuOptions& options) {
   if (cuda::device_count() == 0) return nullptr;
-  return make_cuda_executor({.fast = options.fast, .cache = options.cache, .host_memory = options.host_memory});
+  return make_cuda_executor({.fast = options.fast,
+                             .cache = options.cache,
+                             .host_memory = options.host_memory,
+                             .deterministic = options.deterministic});
 }
 
 std::string describe_devices() {

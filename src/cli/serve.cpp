@@ -87,7 +87,7 @@ void add_load_options(CLI::App& app, Options& options) {
                  "memory for prompts that were read before; 0: none; else a share of it")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--cache-dir", serve.cache_folder, "folder where the prefix cache survives a restart");
-  app.add_flag("--deterministic", serve.deterministic, "the same tokens whatever else runs");
+  app.add_flag("--deterministic", serve.open.device.deterministic, "the same tokens whatever else runs");
   app.add_option("--memory-share", serve.memory_share, "share of the free memory for the state of sequences")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();

@@ -22,6 +22,8 @@ struct CudaOptions {
   // Memory from `allocate` is pinned host memory that the device reads over the bus: slow, and for tests that look at
   // tensors from the host.
   bool host_memory = false;
+  // The bits of a row are to depend on that row alone; rows_independent says whether they do.
+  bool deterministic = false;
   // Waits after every op, so that a fault of the device is reported with the op that caused it.
   bool check_each_op = false;
 };

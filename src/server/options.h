@@ -32,7 +32,6 @@ struct ServeOptions {
   int32_t parallel = 32;               // sequences that run at once
   int64_t step_tokens = 0;             // rows of a step; 0: as many as the device uses well
   int32_t queue = 256;                 // more that wait
-  bool deterministic = false;          // the same tokens whatever else runs
   std::string cache_folder;            // where the prefix cache survives a restart; empty: nowhere
   std::optional<int64_t> cache_bytes;  // of the prefix cache; absent: the engine's choice; 0: no cache
   std::chrono::seconds drain{30};      // for running answers when the server is told to go

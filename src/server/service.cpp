@@ -39,7 +39,7 @@ EngineOptions engine_options(const ServeOptions& options, const OpenModel& model
           .allowed = allowed_tokens(model),
           .end_tokens = model.generation.end_tokens,
           .cache_bytes = options.cache_bytes,
-          .deterministic = options.deterministic,
+          .deterministic = options.open.device.deterministic,
           .cache_folder = options.cache_folder,
           .identity = identity_of(model.folder)};
 }
