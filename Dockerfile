@@ -1,5 +1,6 @@
 # The program and the bundled model: docker build -t braid . && docker run --rm braid run models/pocket 'What is a river?'
 # Serving: docker run --rm -p 8080:8080 -v MODELS:/models braid serve /models/NAME --host 0.0.0.0 --api-key KEY
+# Not built by any test: that wants a daemon of Docker's.
 # SPDX-License-Identifier: Apache-2.0
 FROM debian:12 AS build
 WORKDIR /braid

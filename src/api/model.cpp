@@ -138,9 +138,12 @@ OpenModel open_model(const OpenOptions& options) {
   if (is_there(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
   model.generation = read_generation(model.folder, planned.config);
-  model.context = fitting_context(options, planned.spec, planned.plan.bytes(), model.executor->available_memory());
+  const int64_t available = model.executor->available_memory();
+  model.context = fitting_context(options, planned.spec, planned.plan.bytes(), available);
   model.weights = options.random ? random_weights(planned.plan, *model.executor, options.random->seed)
                                  : load_weights(planned.plan, planned.checkpoint, *model.executor);
+  // Pages of mapped files count as available, though a step reads them all.
+  model.free_memory = std::min(available - planned.plan.bytes(), model.executor->available_memory());
   model.spec = std::move(planned.spec);
   return model;
 }

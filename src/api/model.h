@@ -66,6 +66,7 @@ struct OpenModel {
   std::optional<ChatTemplate> chat_template;  // absent: raw completion
   GenerationConfig generation;
   int64_t context = 0;
+  int64_t free_memory = 0;  // bytes of the executor's memory that the weights leave
 
   LoadedModel loaded() const { return {*executor, spec, weights}; }
 };

@@ -148,6 +148,21 @@ TEST_F(CacheTest, TheSamePromptAgainComputesLessThanAChunk) {
   expect_same(third, cold(request));
 }
 
+// Marks that the budget cannot hold even alone do not push the others out.
+TEST_F(CacheTest, OfAPromptBeyondTheBudgetTheBeginningIsKept) {
+  EngineOptions with = options();
+  Engine measured(model_.loaded(), with);
+  const StatePool& pool = measured.pool();
+  with.cache_interval = 64;
+  with.cache_bytes = static_cast<int64_t>(pool.slot_bytes() + StatePool::pages_for(192) * pool.page_bytes());
+  Engine engine(model_.loaded(), with);
+  const Request request = greedy(random_tokens(390, 1));
+  ask(engine, request);
+  const Answer again = ask(engine, request);
+  EXPECT_EQ(again.usage.cached, 192);
+  expect_same(again, cold(request));
+}
+
 TEST_F(CacheTest, SamePromptsAtOnceAreComputedOnce) {
   Engine engine(model_.loaded(), options(8));
   Answers answers;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
+#include "base/memory_info.h"
 #include "base/rng.h"
 #include "engine/mark_plan.h"
 #include "engine/memory_plan.h"
@@ -29,13 +30,14 @@ EngineOptions completed(const LoadedModel& model, EngineOptions options) {
   if (steps.strict) steps.chunk = std::max(steps.chunk, kBorder);
   steps.step_tokens = std::max<int64_t>(steps.step_tokens, steps.sequences + (steps.strict ? kBorder : 0));
   if (options.state.slots == 0) {
-    options.state = plan_state(spec.needs, {.context = options.context, .sequences = steps.sequences});
-    options.state.slots += kCacheSlots;
+    options.state = plan_state(
+        spec.needs, {.context = options.context, .sequences = steps.sequences, .kept = kept_slots(spec.needs, 0)});
   }
   if (StatePool::pages_for(options.context) > options.state.pages)
     fail(ErrorKind::Resource, "a context of {} tokens needs {} pages of state, there are {}", options.context,
          StatePool::pages_for(options.context), options.state.pages);
-  if (!options.cache_bytes) options.cache_bytes = default_cache_bytes(spec.needs);
+  if (!options.cache_bytes)
+    options.cache_bytes = default_cache_bytes(spec.needs, options.context, memory_info().available);
   if (options.cache_interval == 0) options.cache_interval = mark_interval(spec.needs);
   return options;
 }
@@ -219,7 +221,10 @@ void Engine::commit(Sequence& sequence, int64_t count) {
   pool_.commit(sequence.state, sequence.state.length + count);
   sequence.usage.computed += count;
   const int64_t length = sequence.state.length;
-  if (std::ranges::binary_search(sequence.marks, length))
+  // Along an answer as along a prompt, unless answers are not shared.
+  const bool due = length > sequence.prompt && length % options_.cache_interval == 0 && sequence.request.use_cache &&
+                   !options_.deterministic;
+  if (due || std::ranges::binary_search(sequence.marks, length))
     cache_.publish(std::span(sequence.tokens).first(static_cast<size_t>(length)), sequence.state);
 }
 

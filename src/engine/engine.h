@@ -23,7 +23,7 @@
 namespace braid {
 
 struct EngineOptions {
-  int64_t context = 4096;           // tokens of one sequence, prompt and answer
+  int64_t context = 4096;  // tokens of one sequence, prompt and answer
   // With the number of sequences that run at once; no step_tokens: as many as the executor uses well; no chunk: half.
   SchedulerLimits steps;
   StatePool::Limits state;          // from plan_state; no slots: `steps.sequences` full contexts, and some more slots
@@ -31,7 +31,7 @@ struct EngineOptions {
   std::vector<int32_t> end_tokens;  // end an answer, unless it ignores them
   std::optional<uint64_t> seed;     // of the seeds of requests that bring none; absent: from the system
   std::optional<int64_t> max_waiting;  // requests that wait for a place; absent: any number
-  // Of the prefix cache and of preempted state in host memory; absent: default_cache_bytes; 0: no cache.
+  // Of the prefix cache and of preempted state in host memory; absent: default_cache_bytes; 0: none.
   std::optional<int64_t> cache_bytes;
   int64_t cache_interval = 0;  // tokens between kept states of a long prompt, a multiple of 64; 0: from their size
   // The same request gets the same tokens whatever else runs, however its prompt is cut, and wherever it begins in the

@@ -14,15 +14,17 @@ namespace braid {
 struct MemoryRequest {
   int64_t context = 0;           // tokens of one sequence
   int32_t sequences = 0;         // slots
+  int32_t kept = 0;              // more slots, where the prefix cache keeps what was used last
   std::optional<int64_t> bytes;  // for all state; absent: enough for `sequences` full contexts
 };
 
-// Slots beyond those of running sequences, where the prefix cache keeps what was used last.
-inline constexpr int32_t kCacheSlots = 4;
+// What the prefix cache may take where nobody says: four conversations as long as the context, or of 32,768 tokens,
+// with the states that are kept along them, and no more than a quarter of the `free` bytes. Memory follows use.
+int64_t default_cache_bytes(std::span<const StateNeed> needs, int64_t context, int64_t free);
 
-// What the prefix cache may take where nobody says: the state of a few conversations, and no more than a quarter of the
-// memory that is available. Memory follows use, so that a small model stays small.
-int64_t default_cache_bytes(std::span<const StateNeed> needs);
+// How many slots are worth having for kept states, which lie in host memory otherwise: what an eighth of the bytes for
+// all state holds, within bounds.
+int32_t kept_slots(std::span<const StateNeed> needs, int64_t bytes);
 
 // Bytes of the arrays that a pool of these limits allocates.
 int64_t state_bytes(std::span<const StateNeed> needs, const StatePool::Limits& limits);

@@ -44,6 +44,25 @@ TEST(MemoryPlan, StateWithoutPagesNeedsNoBytesForThem) {
   EXPECT_EQ(plan_state(needs, {.context = 100, .sequences = 2, .bytes = 1}).pages, 14);
 }
 
+TEST(MemoryPlan, TheCacheTakesAFewConversationsOfWhatIsFree) {
+  constexpr int64_t kPlenty = int64_t{1} << 40;
+  // Marks every 256 tokens, four at the ends of a turn.
+  EXPECT_EQ(default_cache_bytes(kNeeds, 512, kPlenty), 4 * (6 * 5000 + 32 * 2560));
+  EXPECT_EQ(default_cache_bytes(kNeeds, 262144, kPlenty), default_cache_bytes(kNeeds, 32768, kPlenty));
+  EXPECT_EQ(default_cache_bytes(kNeeds, 32768, 4000), 1000);
+}
+
+TEST(MemoryPlan, KeptSlotsTakeAnEighthOfTheMemoryOfState) {
+  EXPECT_EQ(kept_slots(kNeeds, 10 * 8 * 5000), 10);
+  EXPECT_EQ(kept_slots(kNeeds, 0), 4);
+  EXPECT_EQ(kept_slots(kNeeds, int64_t{1} << 40), 64);
+  EXPECT_EQ(kept_slots(std::span(kNeeds).first(2), int64_t{1} << 40), 0);
+  const StatePool::Limits limits = plan_state(kNeeds, {.context = 100, .sequences = 3, .kept = 2});
+  EXPECT_EQ(limits.slots, 5);
+  const MemoryRequest request{.context = 100, .sequences = 3, .kept = 2, .bytes = 30000 + 9 * 2560};
+  EXPECT_EQ(plan_state(kNeeds, request).pages, 9);
+}
+
 TEST(MemoryPlan, MorePagesThanCanBeCountedAreRefused) {
   EXPECT_THROW(plan_state(kNeeds, {.context = int64_t{1} << 40, .sequences = 1}), Error);
   EXPECT_THROW(plan_state(kNeeds, {.context = INT64_MAX - 100, .sequences = 1 << 30}), Error);

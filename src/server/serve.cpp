@@ -35,11 +35,13 @@ void print_start(const Service& service, const HttpServer& http) {
       "device    {}\n"
       "context   {} tokens, {} sequences at once, {} more may wait\n"
       "state     up to {:.2f} GB: {} pages of {} tokens, {} slots of {:.3f} MB\n"
+      "cache     up to {:.2f} GB of conversations, in pages and slots that are free and in host memory\n"
       "keys      {}\n"
       "address   {}://{}\n",
       names, service.model.spec.family, service.model.executor->name(), service.model.context, options.parallel,
       options.queue, gigabytes(load.pages * StatePool::kPageTokens * state.per_token + load.slots * state.per_sequence),
       load.pages, StatePool::kPageTokens, load.slots, static_cast<double>(state.per_sequence) / 1e6,
+      gigabytes(load.engine.cache.budget),
       options.keys.empty() ? "none: whoever reaches the address may ask" : fmt::format("{}", options.keys.size()),
       tls ? "https" : "http", address(options.http.host, http.port()));
   std::fflush(stderr);

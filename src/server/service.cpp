@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/memory_info.h"
 #include "engine/memory_plan.h"
 #include "server/api_error.h"
 
@@ -26,19 +27,18 @@ std::string identity_of(const std::filesystem::path& folder) {
 }
 
 EngineOptions engine_options(const ServeOptions& options, const OpenModel& model) {
-  const auto free = static_cast<double>(model.executor->available_memory());
-  MemoryRequest memory{.context = model.context, .sequences = options.parallel};
-  const int64_t whole = state_bytes(model.spec.needs, plan_state(model.spec.needs, memory));
-  const auto share = static_cast<int64_t>(free * options.memory_share);
-  if (whole > share) memory.bytes = share;
-  StatePool::Limits state = plan_state(model.spec.needs, memory);
-  state.slots += kCacheSlots;
+  const std::span<const StateNeed> needs = model.spec.needs;
+  const auto share = static_cast<int64_t>(static_cast<double>(model.free_memory) * options.memory_share);
+  MemoryRequest memory{.context = model.context, .sequences = options.parallel, .kept = kept_slots(needs, share)};
+  if (state_bytes(needs, plan_state(needs, memory)) > share) memory.bytes = share;
+  const int64_t cache = options.cache_bytes.value_or(
+      default_cache_bytes(needs, model.context, std::min(model.free_memory, memory_info().available)));
   return {.context = model.context,
           .steps = {.step_tokens = options.step_tokens, .sequences = options.parallel},
-          .state = state,
+          .state = plan_state(needs, memory),
           .allowed = allowed_tokens(model),
           .end_tokens = model.generation.end_tokens,
-          .cache_bytes = options.cache_bytes,
+          .cache_bytes = cache,
           .deterministic = options.open.device.deterministic,
           .cache_folder = options.cache_folder,
           .identity = identity_of(model.folder)};

@@ -105,7 +105,8 @@ void PrefixCache::publish(std::span<const int32_t> tokens, const SequenceState& 
   CHECK(live.length == length, "{} tokens of {}", length, live.length);
   if (tokens.empty()) return;
   if (const PrefixIndex::Found found = index_.find(tokens); found.length == length) return touch(marks_.at(found.mark));
-  if (!make_room(slot_bytes())) return;
+  // What the budget cannot hold without `live` would push all others out, and go itself, when that ends.
+  if (reserved_ + slot_bytes() + page_bytes(length) > budget_ || !make_room(slot_bytes())) return;
   Mark mark{.state = pool_.keep_pages(live, length)};
   if (slot_bytes() > 0) {
     if (free_slot()) {
@@ -128,8 +129,7 @@ void PrefixCache::adopt(std::span<const int32_t> tokens, SequenceState& live) {
   const bool known = length > 0 && found.length == length;
   if (known) touch(marks_.at(found.mark));
   // Its pages count as kept from now on.
-  const int64_t pages = StatePool::pages_for(length) * static_cast<int64_t>(pool_.page_bytes());
-  if (known || length == 0 || !make_room(slot_bytes() + pages)) return pool_.release(live);
+  if (known || length == 0 || !make_room(slot_bytes() + page_bytes(length))) return pool_.release(live);
   pool_.keep(live);
   if (slot_bytes() == 0) pool_.give_slot(std::exchange(live.slot, -1));
   const MarkId id = ++last_;

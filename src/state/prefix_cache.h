@@ -41,7 +41,8 @@ class PrefixCache {
 
   // A sequence that goes on from there. The pool must be able to give a slot (free_slot).
   SequenceState resume(const Hit& hit);
-  // Keeps a copy of what `live` holds of these tokens, all of which it holds. Without room nothing happens.
+  // Keeps a copy of what `live` holds of these tokens, all of which it holds. Where the budget has no room for them,
+  // nothing happens.
   void publish(std::span<const int32_t> tokens, const SequenceState& live);
   // Takes `live` over, which holds these tokens, or releases it.
   void adopt(std::span<const int32_t> tokens, SequenceState& live);
@@ -91,6 +92,9 @@ class PrefixCache {
   };
   int64_t bytes() const;
   int64_t slot_bytes() const { return static_cast<int64_t>(pool_.slot_bytes()); }
+  int64_t page_bytes(int64_t tokens) const {
+    return StatePool::pages_for(tokens) * static_cast<int64_t>(pool_.page_bytes());
+  }
   bool make_room(int64_t bytes);
   bool drop_oldest();
   void drop(MarkId id);

@@ -122,6 +122,23 @@ class Cache(server.Case):
         self.server.wait_for("request id=cold .* reuse_limit=(unknown|dropped) ")
 
 
+class Agents(server.Case):
+    """Agents ask with prompts of tens of thousands of tokens, several at a time: by default all of them are kept."""
+    options = ["--context", 32768]
+
+    def test_two_long_conversations_in_turn(self):
+        chats = [turns(self.server, 3, f"Agent {number} has tools. " + "Words have meanings, and meanings have words. " * 3100)
+                 for number in range(2)]
+        held = [0, 0]
+        for turn in range(3):
+            for number, chat_ in enumerate(chats):
+                prompt, cached, _, _ = next(chat_)
+                self.assertGreater(prompt, 27000)
+                if turn > 0:
+                    self.assertGreater(cached, held[number] - 64, (turn, number))
+                held[number] = prompt
+
+
 class Restart(braid.Case):
     def test_what_is_kept_in_a_folder(self):
         folder = self.folder / "cache"
