@@ -127,10 +127,10 @@ class Agents(server.Case):
     options = ["--context", 32768]
 
     def test_two_long_conversations_in_turn(self):
-        chats = [turns(self.server, 3, f"Agent {number} has tools. " + "Words have meanings, and meanings have words. " * 3100)
+        chats = [turns(self.server, 2, f"Agent {number} has tools. " + "Words have meanings, and meanings have words. " * 3100)
                  for number in range(2)]
         held = [0, 0]
-        for turn in range(3):
+        for turn in range(2):
             for number, chat_ in enumerate(chats):
                 prompt, cached, _, _ = next(chat_)
                 self.assertGreater(prompt, 27000)
