@@ -162,7 +162,7 @@ class Priority(server.Case):
 
     def test_a_running_one_gives_way(self):
         """With one place, a more urgent request takes it at once, and the other one goes on afterwards."""
-        slow = self.server.events(PATH, chat("Who are you?", ignore_eos=True, max_tokens=1500, stream=True, priority=1))
+        slow = self.server.events(PATH, chat("Who are you?", ignore_eos=True, max_tokens=6000, stream=True, priority=1))
         next(slow)
         self.assertEqual(self.server.post(PATH, chat("Spell banana.", priority=0))[0], 200)
         self.server.wait_metrics("braid_preemptions_total 1")
