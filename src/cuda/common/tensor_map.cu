@@ -61,6 +61,11 @@ std::optional<CUtensorMap> paired_weight_map(const Codes& codes) {
       {.rank = 5, .sizes = {0, 8, 2, half / 8, count}, .strides = {1, half, 8, 2 * half}, .tile = {0, 8, 2, 4, 1}});
 }
 
+std::optional<CUtensorMap> spread_weight_map(const Codes& codes) {
+  const auto sixteens = static_cast<cuuint64_t>(codes.count * codes.rows / 16);
+  return map_of(codes, {.rank = 5, .sizes = {0, 2, 4, 2, sixteens}, .strides = {1, 4, 2, 16}, .tile = {0, 2, 4, 2, 4}});
+}
+
 std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows) {
   const Codes codes{.data = static_cast<const uint8_t*>(data), .coding = Coding::Fp8, .columns = bytes};
   return map_of(codes, {.rank = 2,

@@ -19,6 +19,9 @@ std::optional<CUtensorMap> weight_map(const Codes& codes);
 // Tiles of matrices whose first half of rows is gate and whose second is up: in a tile 8 rows of each follow each other
 // four times. Coordinates: column, 0, 0, eights of rows of gate, matrix. Half of the rows is a multiple of 32.
 std::optional<CUtensorMap> paired_weight_map(const Codes& codes);
+// Tiles as of weight_map, but of sixteen rows first those whose number has 0 as its second bit, then the others, so
+// that what the tensor cores give a thread are four neighbours. Coordinates: column, 0, 0, 0, sixteens of rows.
+std::optional<CUtensorMap> spread_weight_map(const Codes& codes);
 // Tiles of `tile_rows` pieces of 128 bytes, of rows of any type that follow each other, `bytes` each. Coordinates:
 // byte, row.
 std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows);

@@ -10,7 +10,7 @@ namespace {
 template <bool kFp8, int kMost, bool kGather>
 __global__ void __launch_bounds__(kGroupedThreads, 1) grouped_kernel(const __grid_constant__ GroupedArguments a) {
   using F = GroupedForm<kFp8, kMost>;
-  using G = Grouping<kFp8, kMost>;
+  using G = Grouping<kFp8, kMost, kGather>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto* full = reinterpret_cast<uint64_t*>(memory + F::kStages * F::kStage);
   auto* scales = reinterpret_cast<decltype(G::scales)>(full + 2 * F::kStages);
@@ -50,7 +50,7 @@ void run(Context& context, const GroupedArguments& arguments) {
 }
 
 GroupedSource source_of(const Codes& codes, bool gated) {
-  const std::optional<CUtensorMap> map = gated ? paired_weight_map(codes) : weight_map(codes);
+  const std::optional<CUtensorMap> map = gated ? paired_weight_map(codes) : spread_weight_map(codes);
   CHECK(map, "the driver makes no map of weights");
   return {*map, codes.scales, codes.scale_columns, codes.scale_rows, codes.block_rows};
 }

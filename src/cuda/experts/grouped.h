@@ -7,7 +7,7 @@
 namespace braid::cuda {
 
 // Columns of one tile at most: slots times the codes of each. A weight is read once for so many.
-constexpr int32_t kManyColumns = 192, kFewColumns = 32;
+constexpr int32_t kManyColumns = 160, kFewColumns = 32;
 
 // out[position] = x * W^T for the positions of every group, W the group's matrix; gated: silu(first half) * second
 // half. out is bf16, its rows at 16 bytes. The columns of a group are at most `most_columns`, one of the two above.

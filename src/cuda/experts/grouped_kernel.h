@@ -1,6 +1,6 @@
 // One group of four warps brings weights and rows of x into a ring of stages; two groups multiply, weight rows as rows
 // and slots as columns. The copy engine brings weights, and rows of x that follow each other; rows that must be
-// gathered are copied 16 bytes a thread, some stages ahead of what is multiplied. A block walks over the tiles of all
+// gathered are copied 16 bytes a thread, as far ahead as the ring reaches. A block walks over the tiles of all
 // groups and knows the next tile's rows before it has begun that tile; sums go straight from registers to `out`,
 // transposed in pairs of rows. A gated tile holds 8 rows of gate and 8 of up in turn, so that a thread has both.
 // Bounded by reading the weights, and by the second-level cache, which every tile's rows of x pass.
@@ -27,7 +27,6 @@ struct GroupedForm {
   static constexpr int kMemory = 226 * 1024;
   static constexpr int kStages = (kMemory - 1024) / (kStage + kScales * 4);
   static constexpr int kBytes = kStages * (kStage + kScales * 4 + 16);
-  static constexpr int kLag = kMost > 32 ? (kFp8 ? 2 : 1) : 4;  // stages whose gathered rows are under way
   static constexpr int kCopyRegisters = 56, kProductRegisters = 224;
   static constexpr int kBoxRows = kMost > 32 ? 32 : 8;  // of x, that the copy engine brings together
 };
@@ -53,7 +52,7 @@ struct GroupedArguments {
   bool gated;
 };
 
-template <bool kFp8, int kMost>
+template <bool kFp8, int kMost, bool kGather>
 struct Grouping {
   using F = GroupedForm<kFp8, kMost>;
   static constexpr int kEach = kMost / 16, kScaleEach = (kMost + kGroup - 1) / kGroup;
@@ -79,15 +78,13 @@ struct Grouping {
     for (int i = 0; i < kTiles; ++i) {
       const int tile = rows * kTiles + i;
 #if __CUDA_ARCH__ >= 900
-      if (a.gated)  // 32 rows of gate and of up: four times 8 of each
-        asm volatile(
-            "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
-            "%5}], "
-            "[%2];" ::"r"(shared_address(to + i * kMapBytes)),
-            "l"(map), "r"(shared_address(full + at)), "r"(stage * F::kColumns), "r"(tile * 4), "r"(matrix), "r"(0)
-            : "memory");
-      else
-        copy_box(to + i * kMapBytes, map, stage * F::kColumns, matrix * a.rows + tile * 64, full + at);
+      // Gated: 32 rows of gate and of up, four times 8 of each.
+      asm volatile(
+          "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
+          "%5}], [%2];" ::"r"(shared_address(to + i * kMapBytes)),
+          "l"(map), "r"(shared_address(full + at)), "r"(stage * F::kColumns), "r"(a.gated ? tile * 4 : 0),
+          "r"(a.gated ? matrix : matrix * (a.rows / 16) + tile * 4), "r"(0)
+          : "memory");
 #endif
     }
     for (int box = 0; box < boxes; ++box)
@@ -131,7 +128,7 @@ struct Grouping {
   __device__ void gather_all() const {
     const int piece = threadIdx.x % 8, first = threadIdx.x / 8;
     int32_t rows[kEach], next[kEach], scale_rows[kScaleEach], next_scale_rows[kScaleEach];
-    int at = 0, late = 0, open = 0;
+    int at = 0;
     uint32_t parity = 1;
     Group group = group_of(blockIdx.x), coming = group_of(blockIdx.x + gridDim.x);
     find_rows<kEach, 16>(rows, group, first);
@@ -161,11 +158,7 @@ struct Grouping {
           }
           if (threadIdx.x < 4) copy_weight_scale(group, block, stage, at, threadIdx.x);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-        if (open == F::kLag)
-          report<F::kLag>(late);
-        else
-          ++open;
+        arrive_when_copied(full + at);
         if (++at == F::kStages) at = 0, parity ^= 1;
       }
       group = coming, coming = after;
@@ -174,20 +167,13 @@ struct Grouping {
 #pragma unroll
       for (int j = 0; j < kScaleEach; ++j) scale_rows[j] = next_scale_rows[j];
     }
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    publish_to_copies();
-    for (; open > 0; --open) {
-      barrier_arrive(full + late);
-      if (++late == F::kStages) late = 0;
-    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
   }
-  // The oldest stage under way is there.
-  template <int kOpen>
-  __device__ void report(int& late) const {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
-    publish_to_copies();
-    barrier_arrive(full + late);
-    if (++late == F::kStages) late = 0;
+  // Arrives at the barrier when what this thread asked for is there.
+  __device__ static void arrive_when_copied(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+#endif
   }
 
   // The copying group, where rows of x follow each other: its first warp asks for tiles, its second for scales.
@@ -208,9 +194,7 @@ struct Grouping {
           const float* from = a.x_scales + stage * a.x_rows + group.first * a.pieces;
           for (int i = lane; i < columns; i += 32) copy_scale(scales[at] + i, from + i);
           if (lane < 4) copy_weight_scale(group, block, stage, at, lane);
-#if __CUDA_ARCH__ >= 900
-          asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full + at)) : "memory");
-#endif
+          arrive_when_copied(full + at);
         }
         if (++at == F::kStages) at = 0, parity ^= 1;
       }
@@ -234,6 +218,7 @@ struct Grouping {
     int before = 0;
     for (int stage = 0; stage < a.stages; ++stage) {
       barrier_wait(full + at, parity);
+      if (kGather) publish_to_copies();  // the tensor cores see what other threads copied
       const uint8_t* here = ring + at * F::kStage;
       const uint64_t x = operand_at(shared_address(here + F::kWeights), 16);
       begin_products();
@@ -289,49 +274,46 @@ struct Grouping {
       sums[4 * j + 3] += second * of_x.y * fresh[4 * j + 3];
     }
   }
-  // Row 0 of this thread's pair of outputs, in the tile's 64 rows of sums (gated: 32 of outputs).
+  // The first of this thread's outputs, of a tile's 64 rows of sums: two (gated) or four neighbours.
   __device__ int first_output(int tile) const {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    return (a.gated ? tile * 32 + warp * 8 : tile * 64 + warp * 16) + lane % 4 * 2;
+    return a.gated ? tile * 32 + warp * 8 + lane % 4 * 2 : tile * 64 + warp * 16 + lane % 4 * 4;
   }
-  // Pairs of neighbouring slots are transposed to pairs of outputs.
+  // The sums of two slots for rows of the first and of the second eight of sixteen become one slot's outputs.
+  __device__ __forceinline__ void put_outputs(__nv_bfloat16* to, const float (&low)[2], const float (&high)[2],
+                                              bool there) const {
+    if (a.gated) {
+      const uint32_t pair = transposed(quick_silu(low[0]) * high[0], quick_silu(low[1]) * high[1]);
+      if (there) *reinterpret_cast<uint32_t*>(to) = pair;
+    } else {
+      const uint2 four{transposed(low[0], low[1]), transposed(high[0], high[1])};
+      if (there) *reinterpret_cast<uint2*>(to) = four;
+    }
+  }
   template <int kSlots>
   __device__ __forceinline__ void store(const float (&sums)[kSlots / 2], const Group& group, int tile) const {
-    const int64_t stride = a.out.stride[0];
     const int column = static_cast<int>(threadIdx.x) % 32 / 4;
-    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + column) * stride + first_output(tile);
+    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + column) * a.out.stride[0] + first_output(tile);
 #pragma unroll
-    for (int j = 0; j < kSlots / 8; ++j) {
+    for (int j = 0; j < kSlots / 8; ++j, out += 8 * a.out.stride[0]) {
       const float* s = sums + 4 * j;
-      const uint32_t first =
-          a.gated ? transposed(quick_silu(s[0]) * s[2], quick_silu(s[1]) * s[3]) : transposed(s[0], s[1]);
-      const uint32_t second = a.gated ? 0 : transposed(s[2], s[3]);
-      if (8 * j + column >= group.count) continue;
-      auto* to = reinterpret_cast<uint32_t*>(out + 8 * j * stride);
-      to[0] = first;
-      if (!a.gated) to[4] = second;
+      put_outputs(out, {s[0], s[1]}, {s[2], s[3]}, 8 * j + column < group.count);
     }
   }
   // The same of slots with two columns, which are added: four slots of one eight of columns and four of the next.
   template <int kSlots>
   __device__ __forceinline__ void store_joined(const float (&sums)[kSlots / 2], const Group& group, int tile) const {
-    const int64_t stride = a.out.stride[0];
-    const int column = static_cast<int>(threadIdx.x) % 32 / 4, slot_in_eight = column % 2 * 4 + column / 2;
-    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + slot_in_eight) * stride + first_output(tile);
+    const int column = static_cast<int>(threadIdx.x) % 32 / 4, slot = column % 2 * 4 + column / 2;  // of an eight
+    auto* out = static_cast<__nv_bfloat16*>(a.out.data) + (group.first + slot) * a.out.stride[0] + first_output(tile);
 #pragma unroll
-    for (int j = 0; j < kSlots / 8; j += 2) {
+    for (int j = 0; j < kSlots / 8; j += 2, out += 8 * a.out.stride[0]) {
       float low[2] = {}, high[2] = {};  // of both eights
 #pragma unroll
       for (int i = 0; i < 2 && j + i < kSlots / 8; ++i) {
         const float* s = sums + 4 * (j + i);
         low[i] = s[0] + s[1], high[i] = s[2] + s[3];
-        if (a.gated) low[i] = quick_silu(low[i]) * high[i];
       }
-      const uint32_t first = transposed(low[0], low[1]), second = a.gated ? 0 : transposed(high[0], high[1]);
-      if (4 * j + slot_in_eight >= group.count) continue;
-      auto* to = reinterpret_cast<uint32_t*>(out + 4 * j * stride);
-      to[0] = first;
-      if (!a.gated) to[4] = second;
+      put_outputs(out, low, high, 4 * j + slot < group.count);
     }
   }
   __device__ static uint32_t transposed(float low, float high) {
@@ -357,12 +339,14 @@ struct Grouping {
         else
           multiply<8>(group, rows, at, parity);
       } else {
-        if (columns > 160)
-          multiply<192>(group, rows, at, parity);
-        else if (columns > 128)
+        if (columns > 144)
           multiply<160>(group, rows, at, parity);
-        else if (columns > 96)
+        else if (columns > 128)
+          multiply<144>(group, rows, at, parity);
+        else if (columns > 112)
           multiply<128>(group, rows, at, parity);
+        else if (columns > 96)
+          multiply<112>(group, rows, at, parity);
         else if (columns > 64)
           multiply<96>(group, rows, at, parity);
         else if (columns > 32)
