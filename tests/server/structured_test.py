@@ -106,6 +106,12 @@ class Structured(server.Case):
         message, reason = self.message(chat("Who are you?", tools=[strict]))
         self.assertEqual((reason, message["content"][:4]), ("stop", "I am"))
 
+    def test_marks_within_a_form_are_text(self):
+        for text in ("say <think> aloud", "</think> is said", "<tool_call>{}</tool_call>"):
+            for tools in (None, [TIMER]):
+                message, _ = self.message(chat("Who are you?", tools=tools, structured_outputs={"choice": [text]}))
+                self.assertEqual((message["content"], message.get("reasoning_content")), (text, None))
+
     def test_a_budget_for_thoughts(self):
         whole = self.ask(chat("What is 27 + 15?", chat_template_kwargs={}))["usage"]["completion_tokens_details"]
         for budget in (0, 5):

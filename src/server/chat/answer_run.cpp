@@ -159,10 +159,11 @@ std::vector<AnswerJob> chat_jobs(const Service& service, const ChatRequest& requ
   std::vector<AnswerJob> jobs = jobs_of(service, request.answer, prompt);
   Dialect dialect = service.dialect;
   if (request.input.tools.is_null()) dialect.tools = ToolForm::None;
+  const bool held = held_to_format(service, request);
   for (AnswerJob& job : jobs) {
     job.request.constraint = chat_constraint(service, request, prompt.start);
     job.reader.parser = AnswerParserOptions{
-        .dialect = dialect, .start = prompt.start, .tools = request.input.tools, .id_key = fresh_key()};
+        .dialect = dialect, .start = prompt.start, .held = held, .tools = request.input.tools, .id_key = fresh_key()};
   }
   return jobs;
 }

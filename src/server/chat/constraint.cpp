@@ -73,6 +73,13 @@ std::unique_ptr<TokenConstraint> text_constraint(const Service& service, const A
   return compiled(service, structure_of(format), format.field);
 }
 
+// A structural tag may say how calls are written, and so do tools that are held to their schemas.
+bool held_to_format(const Service& service, const ChatRequest& request) {
+  const AnswerFormat::Kind kind = request.answer.format.kind;
+  if (kind == AnswerFormat::Kind::Text || kind == AnswerFormat::Kind::Tags) return false;
+  return calls_format(service, request).is_null();
+}
+
 std::unique_ptr<TokenConstraint> chat_constraint(const Service& service, const ChatRequest& request,
                                                  ReasoningStart start) {
   auto answer = answer_constraint(service, request);

@@ -17,5 +17,7 @@ std::unique_ptr<TokenConstraint> chat_constraint(const Service& service, const C
                                                  ReasoningStart start);
 // The same of text that is completed: it has no thoughts.
 std::unique_ptr<TokenConstraint> text_constraint(const Service& service, const AnswerFormat& format);
+// Whether all of an answer, behind its thoughts, is of the format that was asked for, so that no mark is one in it.
+bool held_to_format(const Service& service, const ChatRequest& request);
 
 }  // namespace braid::server

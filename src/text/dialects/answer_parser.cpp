@@ -30,6 +30,7 @@ std::string call_id(uint64_t key, int index) {
 }  // namespace
 
 AnswerParser::AnswerParser(AnswerParserOptions options) : options_(std::move(options)), types_(options_.tools) {
+  if (options_.held) options_.dialect.tools = ToolForm::None;
   if (options_.dialect.reasoning) {
     reasoning_marks_ = {options_.dialect.reasoning->open, options_.dialect.reasoning->close};
     marks_ = reasoning_marks_;
@@ -62,11 +63,20 @@ void AnswerParser::step(char c) {
   }
 }
 
+// The marks that count here.
+std::span<const std::string> AnswerParser::marks() const {
+  if (place_ == Place::Reasoning) return reasoning_marks_;
+  if (!options_.held) return marks_;
+  // Of an answer that is held to a form, an opening mark at its very beginning.
+  const bool beginning = options_.start == ReasoningStart::Unopened && verbatim_ && !begun_;
+  return std::span(marks_).first(beginning && !marks_.empty() ? 1 : 0);
+}
+
 void AnswerParser::step_text(char c) {
   held_ += c;
   while (!held_.empty()) {
     bool partial = false;
-    for (const std::string& mark : place_ == Place::Reasoning ? reasoning_marks_ : marks_) {
+    for (const std::string& mark : marks()) {
       if (held_ == mark) return take_mark(std::exchange(held_, {}));
       partial = partial || starts(mark, held_);
     }

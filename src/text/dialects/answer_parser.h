@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct AnswerPiece {
 struct AnswerParserOptions {
   Dialect dialect;  // tools None: marks of calls are text, as is right where the request offers no tools
   ReasoningStart start = ReasoningStart::Unopened;
+  // The answer is held to a form, in which what looks like a mark is text: thoughts come before it or not at all, and
+  // there are no calls.
+  bool held = false;
   Json tools;           // of the request, a list or null; types the values of calls in the Xml form
   uint64_t id_key = 0;  // call ids are made from it
 };
@@ -65,6 +69,7 @@ class AnswerParser {
   void step_after_call(char c);
   void take_mark(std::string_view mark);
   void put_text(char c);
+  std::span<const std::string> marks() const;
   void enter(Place place);
   void start_call(std::unique_ptr<CallReader> reader);
   void take_news(CallNews& news);
@@ -75,7 +80,7 @@ class AnswerParser {
 
   AnswerParserOptions options_;
   ParameterTypes types_;
-  std::vector<std::string> marks_;  // in content
+  std::vector<std::string> marks_;  // in content; the opening one of thoughts is the first
   std::vector<std::string> reasoning_marks_;
   Place place_ = Place::Content;
   Place before_ = Place::Content;  // the call: where its text goes if it is none

@@ -136,6 +136,25 @@ TEST(AnswerParser, EverySplitPointGivesTheSamePiecesWithoutMarks) {
   for (const Case& c : kXmlCases) expect_everywhere(options_of(ToolForm::Xml, c.start), c.text, c.pieces);
 }
 
+TEST(AnswerParser, InAnAnswerThatIsHeldToAFormMarksAreText) {
+  const Case cases[] = {{"{\"a\": \"<think>b</think>\"}", "C({\"a\": \"<think>b</think>\"})"},
+                        {"{\"a\": \"<think>\"}", "C({\"a\": \"<think>\"})", ReasoningStart::Closed},
+                        {"hm</think>\n\n{\"a\": \"<think>\"}", "R(hm)C({\"a\": \"<think>\"})", ReasoningStart::Open},
+                        {"<think>hm</think>\n{\"a\": \"<think></think>\"}", "R(hm)C({\"a\": \"<think></think>\"})"},
+                        {"<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+                         "C(<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>)", ReasoningStart::Closed},
+                        {"a</think><function=f>", "C(a</think><function=f>)", ReasoningStart::Answering}};
+  for (const ToolForm form : {ToolForm::None, ToolForm::Json, ToolForm::Xml})
+    for (const Case& item : cases) {
+      AnswerParserOptions options = options_of(form, item.start);
+      options.held = true;
+      const std::string text = item.text;
+      EXPECT_EQ(shown(parse(options, {text}, false)), item.pieces);
+      for (size_t cut = 0; cut <= text.size(); ++cut)
+        EXPECT_EQ(shown(parse(options, {text.substr(0, cut), text.substr(cut)}, false)), item.pieces) << cut;
+    }
+}
+
 TEST(AnswerParser, ArgumentsStreamAsTheyCome) {
   AnswerParser json(options_of(ToolForm::Json));
   EXPECT_EQ(shown(json.push("<tool_call>\n{\"name\": \"f\", ")), "T(0 f ");
