@@ -54,16 +54,20 @@ std::optional<CUtensorMap> weight_map(const Codes& codes) {
   return map_of(codes, {.rank = 2, .sizes = {0, rows}, .strides = {1}, .tile = {0, kMapRows}});
 }
 
-std::optional<CUtensorMap> paired_weight_map(const Codes& codes) {
+std::optional<CUtensorMap> paired_weight_map(const Codes& codes, int rows) {
   const auto half = static_cast<cuuint64_t>(codes.rows / 2), count = static_cast<cuuint64_t>(codes.count);
-  return map_of(
-      codes,
-      {.rank = 5, .sizes = {0, 8, 2, half / 8, count}, .strides = {1, half, 8, 2 * half}, .tile = {0, 8, 2, 4, 1}});
+  return map_of(codes, {.rank = 5,
+                        .sizes = {0, 8, 2, half / 8, count},
+                        .strides = {1, half, 8, 2 * half},
+                        .tile = {0, 8, 2, static_cast<cuuint32_t>(rows / 16), 1}});
 }
 
-std::optional<CUtensorMap> spread_weight_map(const Codes& codes) {
+std::optional<CUtensorMap> spread_weight_map(const Codes& codes, int rows) {
   const auto sixteens = static_cast<cuuint64_t>(codes.count * codes.rows / 16);
-  return map_of(codes, {.rank = 5, .sizes = {0, 2, 4, 2, sixteens}, .strides = {1, 4, 2, 16}, .tile = {0, 2, 4, 2, 4}});
+  return map_of(codes, {.rank = 5,
+                        .sizes = {0, 2, 4, 2, sixteens},
+                        .strides = {1, 4, 2, 16},
+                        .tile = {0, 2, 4, 2, static_cast<cuuint32_t>(rows / 16)}});
 }
 
 std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows) {

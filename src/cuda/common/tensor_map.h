@@ -16,12 +16,12 @@ constexpr int kMapBytes = 8192;  // of a tile: rows of 128 bytes, their 16-byte 
 // Tiles of all matrices of bf16 or FP8 weights as one matrix of count * rows rows; rows of codes begin at 16 bytes.
 // None where the driver does not offer it.
 std::optional<CUtensorMap> weight_map(const Codes& codes);
-// Tiles of matrices whose first half of rows is gate and whose second is up: in a tile 8 rows of each follow each other
-// four times. Coordinates: column, 0, 0, eights of rows of gate, matrix. Half of the rows is a multiple of 32.
-std::optional<CUtensorMap> paired_weight_map(const Codes& codes);
-// Tiles as of weight_map, but of sixteen rows first those whose number has 0 as its second bit, then the others, so
+// Tiles of `rows` rows of matrices whose first half of rows is gate and whose second is up: 8 rows of each in turn.
+// Coordinates: column, 0, 0, eights of rows of gate, matrix. `rows` divides those of a matrix.
+std::optional<CUtensorMap> paired_weight_map(const Codes& codes, int rows);
+// Tiles of `rows` rows, but of sixteen first those whose number has 0 as its second bit, then the others, so
 // that what the tensor cores give a thread are four neighbours. Coordinates: column, 0, 0, 0, sixteens of rows.
-std::optional<CUtensorMap> spread_weight_map(const Codes& codes);
+std::optional<CUtensorMap> spread_weight_map(const Codes& codes, int rows);
 // Tiles of `tile_rows` pieces of 128 bytes, of rows of any type that follow each other, `bytes` each. Coordinates:
 // byte, row.
 std::optional<CUtensorMap> rows_map(const void* data, int64_t rows, int64_t bytes, int tile_rows);

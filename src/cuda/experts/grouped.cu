@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kGroupedThreads, 1) grouped_kernel(const __gri
   auto* scales = reinterpret_cast<decltype(G::scales)>(full + 2 * F::kStages);
   if (threadIdx.x == 0) {
     for (int i = 0; i < F::kStages; ++i) {
-      barrier_init(full + i, kGather ? kGroup + 1 : kFp8 ? 33 : 1);
+      barrier_init(full + i, kGather ? kGroup + 1 : kFp8 ? 34 : 2);
       barrier_init(full + F::kStages + i, 2);
     }
     barriers_made();
@@ -50,7 +50,9 @@ void run(Context& context, const GroupedArguments& arguments) {
 }
 
 GroupedSource source_of(const Codes& codes, bool gated) {
-  const std::optional<CUtensorMap> map = gated ? paired_weight_map(codes) : spread_weight_map(codes);
+  const int rows =
+      codes.coding == Coding::Fp8 ? GroupedForm<true, kManyColumns>::kRows : GroupedForm<false, kManyColumns>::kRows;
+  const std::optional<CUtensorMap> map = gated ? paired_weight_map(codes, rows) : spread_weight_map(codes, rows);
   CHECK(map, "the driver makes no map of weights");
   return {*map, codes.scales, codes.scale_columns, codes.scale_rows, codes.block_rows};
 }
@@ -71,6 +73,7 @@ void multiply_grouped(Context& context, const GroupedProduct& p) {
   const Codes& codes = *p.codes;
   const bool fp8 = codes.coding == Coding::Fp8, many = p.most_columns == kManyColumns;
   CHECK(p.out.bf16);
+  CHECK(p.x.rows * p.x.pieces * p.x.bytes < int64_t{1} << 32, "{} rows of x", p.x.rows);
   GroupedArguments arguments{.out = p.out,
                              .x = p.x.data,
                              .x_scales = p.x.scales,

@@ -3,7 +3,7 @@
 // gathered are copied 16 bytes a thread, as far ahead as the ring reaches. A block walks over the tiles of all
 // groups and knows the next tile's rows before it has begun that tile; sums go straight from registers to `out`,
 // transposed in pairs of rows. A gated tile holds 8 rows of gate and 8 of up in turn, so that a thread has both.
-// Bounded by reading the weights, and by the second-level cache, which every tile's rows of x pass.
+// Bounded by reading the weights; of many slots in FP8 by instructions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -65,31 +65,38 @@ struct Grouping {
   __device__ int row_blocks() const { return a.rows / F::kRows; }
   __device__ Group group_of(int tile) const { return tile < tiles ? a.groups[tile / row_blocks()] : Group{}; }
 
-  // One thread asks for the weights, and for the rows of x of `columns` columns where they follow each other.
-  __device__ void copy_weights(const Group& group, int rows, int stage, int at, int columns) const {
-    constexpr int kTiles = 2 * F::kBlocks;
-    uint8_t* to = ring + at * F::kStage;
-    const int boxes = (columns + F::kBoxRows - 1) / F::kBoxRows;
-    barrier_expect(full + at, F::kWeights + boxes * F::kBoxRows * 128);
+  // Where a tile's weights are.
+  struct Place {
+    const CUtensorMap* map;
+    int third, fourth;  // coordinates
+    int matrix;         // within its source
+    const GroupedSource* source;
+  };
+  __device__ Place place_of(const Group& group, int rows) const {
     const bool behind = group.matrix == a.matrices;
-    const CUtensorMap* map = &a.sources[behind].map;
-    const int matrix = behind ? 0 : group.matrix;
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
-      const int tile = rows * kTiles + i;
+    const GroupedSource* source = &a.sources[behind];
+    const int matrix = behind ? 0 : group.matrix, at = rows * (F::kRows / 16);
+    return {&source->map, a.gated ? at : 0, a.gated ? matrix : matrix * (a.rows / 16) + at, matrix, source};
+  }
+  // One thread asks for a stage's weights; gated: eights of rows of gate and of up in turn.
+  __device__ void copy_weights(const Place& place, int stage, int at) const {
+    barrier_expect(full + at, F::kWeights);
 #if __CUDA_ARCH__ >= 900
-      // Gated: 32 rows of gate and of up, four times 8 of each.
-      asm volatile(
-          "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
-          "%5}], [%2];" ::"r"(shared_address(to + i * kMapBytes)),
-          "l"(map), "r"(shared_address(full + at)), "r"(stage * F::kColumns), "r"(a.gated ? tile * 4 : 0),
-          "r"(a.gated ? matrix : matrix * (a.rows / 16) + tile * 4), "r"(0)
-          : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %6, %6, %4, "
+        "%5}], [%2];" ::"r"(shared_address(ring + at * F::kStage)),
+        "l"(place.map), "r"(shared_address(full + at)), "r"(stage * F::kColumns), "r"(place.third), "r"(place.fourth),
+        "r"(0)
+        : "memory");
 #endif
-    }
+  }
+  // One thread asks for the rows of x of `columns` columns, which follow each other.
+  __device__ void copy_rows(int first, int columns, int stage, int at) const {
+    const int boxes = (columns + F::kBoxRows - 1) / F::kBoxRows;
+    barrier_expect(full + at, boxes * F::kBoxRows * 128);
     for (int box = 0; box < boxes; ++box)
-      copy_box(to + F::kWeights + box * F::kBoxRows * 128, &a.x_map, stage * 128,
-               group.first * a.pieces + box * F::kBoxRows, full + at);
+      copy_box(ring + at * F::kStage + F::kWeights + box * F::kBoxRows * 128, &a.x_map, stage * 128,
+               first + box * F::kBoxRows, full + at);
   }
   __device__ static void copy_box(void* to, const CUtensorMap* map, int column, int row, uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -103,19 +110,17 @@ struct Grouping {
   __device__ static void copy_scale(float* to, const float* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
   }
-  // Of each group of warps' first and second rows in turn (gate and up); four threads.
-  __device__ void copy_weight_scale(const Group& group, int rows, int stage, int at, int which) const {
-    const bool behind = group.matrix == a.matrices;
-    const GroupedSource& source = a.sources[behind];
-    const int warps = which / 2, half = which % 2;
+  // Of the first stage's weights: four, of each group of warps' first and second rows in turn (gate and up).
+  __device__ const float* weight_scale(const Place& place, int rows, int which) const {
+    const int warps = which / 2 % 2, half = which % 2;
     const int row = a.gated ? half * (a.rows / 2) + rows * 64 + warps * 32 : rows * 128 + warps * 64;
-    const int64_t block = (behind ? 0 : int64_t{group.matrix} * source.scale_rows) + row / source.block_rows;
-    copy_scale(scales[at] + kMost + which, source.scales + block * source.scale_columns + stage);
+    const GroupedSource& source = *place.source;
+    return source.scales + (int64_t{place.matrix} * source.scale_rows + row / source.block_rows) * source.scale_columns;
   }
 
   // Rows of x of this thread's columns, whose number is `first` and every `kStep` after it.
   template <int kCount, int kStep>
-  __device__ void find_rows(int32_t (&rows)[kCount], const Group& group, int first) const {
+  __device__ void find_rows(uint32_t (&rows)[kCount], const Group& group, int first) const {
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {
       const int column = first + j * kStep, slot = a.pieces == 2 ? column / 2 : column;
@@ -124,10 +129,13 @@ struct Grouping {
     }
   }
 
-  // The copying group, where rows of x are gathered.
+  // The copying group, where rows of x are gathered. What a stage costs each thread is as little as can be: all that
+  // does not change within a tile is found before.
   __device__ void gather_all() const {
     const int piece = threadIdx.x % 8, first = threadIdx.x / 8;
-    int32_t rows[kEach], next[kEach], scale_rows[kScaleEach], next_scale_rows[kScaleEach];
+    const uint32_t own = shared_address(ring) + F::kWeights + swizzled(first, piece);
+    const auto x_bytes = static_cast<uint32_t>(a.x_bytes);
+    uint32_t rows[kEach] = {}, next[kEach] = {}, scale_rows[kScaleEach] = {}, next_scale_rows[kScaleEach] = {};
     int at = 0;
     uint32_t parity = 1;
     Group group = group_of(blockIdx.x), coming = group_of(blockIdx.x + gridDim.x);
@@ -138,25 +146,31 @@ struct Grouping {
       find_rows<kEach, 16>(next, coming, first);
       if constexpr (kFp8) find_rows<kScaleEach, kGroup>(next_scale_rows, coming, threadIdx.x);
       const int block = tile % row_blocks(), columns = group.count * a.pieces;
+      const int each = (columns - first + 15) / 16;  // columns of this thread
+      const Place place = place_of(group, block);
+      const float* of_weights = kFp8 ? weight_scale(place, block, threadIdx.x) : nullptr;
+      const float* of_x = a.x_scales;
+      uint32_t offsets[kEach];
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) offsets[j] = rows[j] * x_bytes + piece * 16;
       for (int stage = 0; stage < a.stages; ++stage) {
         barrier_wait(empty + at, parity);
-        if (threadIdx.x == 0) copy_weights(group, block, stage, at, 0);
-        uint8_t* to = ring + at * F::kStage + F::kWeights;
-        const uint8_t* from = a.x + stage * 128 + piece * 16;
+        if (threadIdx.x == kGroup - 1) copy_weights(place, stage, at);
+        const uint32_t to = own + at * F::kStage;
+        const uint8_t* from = a.x + stage * 128;
 #pragma unroll
         for (int j = 0; j < kEach; ++j)
-          if (first + 16 * j < columns)
-            asm volatile(
-                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to + swizzled(first + 16 * j, piece))),
-                "l"(from + rows[j] * a.x_bytes)
-                : "memory");
+          if (j < each)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + j * 2048), "l"(from + offsets[j])
+                         : "memory");
         if constexpr (kFp8) {
 #pragma unroll
           for (int j = 0; j < kScaleEach; ++j) {
             const int column = threadIdx.x + j * kGroup;
-            if (column < columns) copy_scale(scales[at] + column, a.x_scales + stage * a.x_rows + scale_rows[j]);
+            if (column < columns) copy_scale(scales[at] + column, of_x + scale_rows[j]);
           }
-          if (threadIdx.x < 4) copy_weight_scale(group, block, stage, at, threadIdx.x);
+          if (threadIdx.x < 4) copy_scale(scales[at] + kMost + threadIdx.x, of_weights + stage);
+          of_x += a.x_rows;
         }
         arrive_when_copied(full + at);
         if (++at == F::kStages) at = 0, parity ^= 1;
@@ -176,24 +190,29 @@ struct Grouping {
 #endif
   }
 
-  // The copying group, where rows of x follow each other: its first warp asks for tiles, its second for scales.
+  // The copying group, where rows of x follow each other: one warp asks for weights, one for rows of x, one for scales.
   __device__ void copy_all() const {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp > (kFp8 ? 1 : 0) || (warp == 0 && lane > 0)) return;
+    if (warp > (kFp8 ? 2 : 1) || (warp < 2 && lane > 0)) return;
     int at = 0;
     uint32_t parity = 1;
     Group group = group_of(blockIdx.x);
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       const Group coming = group_of(tile + gridDim.x);
-      const int block = tile % row_blocks(), columns = group.count * a.pieces;
+      const int block = tile % row_blocks(), columns = group.count * a.pieces, first = group.first * a.pieces;
+      const Place place = place_of(group, block);
+      const float* of_weights = kFp8 ? weight_scale(place, block, lane) : nullptr;
+      const float* of_x = a.x_scales + first;
       for (int stage = 0; stage < a.stages; ++stage) {
         barrier_wait(empty + at, parity);
         if (warp == 0) {
-          copy_weights(group, block, stage, at, columns);
+          copy_weights(place, stage, at);
+        } else if (warp == 1) {
+          copy_rows(first, columns, stage, at);
         } else if constexpr (kFp8) {
-          const float* from = a.x_scales + stage * a.x_rows + group.first * a.pieces;
-          for (int i = lane; i < columns; i += 32) copy_scale(scales[at] + i, from + i);
-          if (lane < 4) copy_weight_scale(group, block, stage, at, lane);
+          for (int i = lane; i < columns; i += 32) copy_scale(scales[at] + i, of_x + i);
+          if (lane < 4) copy_scale(scales[at] + kMost + lane, of_weights + stage);
+          of_x += a.x_rows;
           arrive_when_copied(full + at);
         }
         if (++at == F::kStages) at = 0, parity ^= 1;
