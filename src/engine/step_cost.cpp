@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace braid {
 
-void RecentMedian::add(double value) {
-  values_[count_++ % kKept] = value;
+double Recent::quantile(double share) const {
   std::array<double, kKept> sorted = values_;
-  const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count_, kKept));
-  const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
-  std::nth_element(sorted.begin(), middle, end);
-  median_ = *middle;
+  const size_t count = std::min(count_, kKept);
+  if (count == 0) return 0;
+  const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(count - 1)));
+  std::nth_element(sorted.begin(), place, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  return *place;
 }
 
 size_t StepCost::size_of(int64_t answers) {
@@ -38,10 +39,10 @@ double StepCost::answer_seconds(int64_t answers) const {
   const size_t size = size_of(answers);
   // The nearest number of answers that was seen, fewer rather than more: fewer answers never take longer.
   for (size_t at = size; at > 0; --at)
-    if (!answers_[at].seconds.empty()) return answers_[at].seconds.value();
+    if (!answers_[at].seconds.empty()) return answers_[at].seconds.median();
   for (size_t at = size + 1; at < kSizes; ++at)
     if (!answers_[at].seconds.empty())
-      return answers_[at].seconds.value() * static_cast<double>(answers) / answers_[at].answers.value();
+      return answers_[at].seconds.median() * static_cast<double>(answers) / answers_[at].answers.median();
   return 0;
 }
 
@@ -51,7 +52,9 @@ int64_t StepCost::rows_beside(int64_t answers, double ratio) const {
   const double allowed = (ratio - 1) * answer_seconds(answers);
   if (allowed == 0 || beside_.empty()) return kPiece;
   const int64_t most = std::max(2 * last_rows_, kQuarter);
-  const double affordable = beside_.value() > 0 ? allowed / beside_.value() : static_cast<double>(most);
+  constexpr double kNearlyAll = 0.8;
+  const double row = beside_.quantile(kNearlyAll);
+  const double affordable = row > 0 ? allowed / row : static_cast<double>(most);
   const auto rows = static_cast<int64_t>(std::min(affordable, static_cast<double>(most)));
   return rows >= kPiece ? rows / kPiece * kPiece : rows >= kHalf ? kHalf : kQuarter;
 }

@@ -8,18 +8,19 @@
 
 namespace braid {
 
-// The median of what was measured last: disturbed measurements, and those of a cold start, do not count.
-class RecentMedian {
+// What was measured last, of which a few disturbed measurements, or those of a cold start, say nothing.
+class Recent {
  public:
-  void add(double value);
+  void add(double value) { values_[count_++ % kKept] = value; }
   bool empty() const { return count_ == 0; }
-  double value() const { return median_; }  // 0: nothing was measured
+  // What so large a share of them does not exceed; 0: nothing was measured.
+  double quantile(double share) const;
+  double median() const { return quantile(0.5); }
 
  private:
-  static constexpr size_t kKept = 9;
+  static constexpr size_t kKept = 15;
   std::array<double, kKept> values_{};
   size_t count_ = 0;  // of all values
-  double median_ = 0;
 };
 
 // A step of some answers (a row each) and some rows of prompts takes the time of the answers alone, and so much more
@@ -32,19 +33,20 @@ class StepCost {
   // Seconds of a step with so many answers and nothing else; 0 when nothing like it was seen.
   double answer_seconds(int64_t answers) const;
   // Seconds of one more row of a prompt; 0 when none was seen.
-  double row_seconds() const { return row_seconds_.value(); }
-  // How many rows of prompts keep a step below `ratio` times the time of its answers: a multiple of 64, below that 32
-  // or 16. Before anything was measured: 64; and no more than double of what the last such step had.
+  double row_seconds() const { return row_seconds_.median(); }
+  // How many rows of prompts keep nearly all steps below `ratio` times the time that answers alone usually take: a
+  // multiple of 64, below that 32 or 16. Before anything was measured: 64; and no more than double of what the last
+  // such step had.
   int64_t rows_beside(int64_t answers, double ratio) const;
 
  private:
   static constexpr size_t kSizes = 24;  // number of answers, by its power of two
   static size_t size_of(int64_t answers);
   struct Measured {
-    RecentMedian answers, seconds;
+    Recent answers, seconds;
   };
   std::array<Measured, kSizes> answers_;  // of steps with nothing else
-  RecentMedian row_seconds_, beside_;     // a row of a prompt: in any step, and in one with answers
+  Recent row_seconds_, beside_;           // a row of a prompt: in any step, and in one with answers
   int64_t last_rows_ = 0;                 // of prompts, in the last step with answers as well
 };
 
