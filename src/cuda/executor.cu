@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +16,7 @@
 #include "cuda/launch.h"
 #include "cuda/limits.h"
 #include "cuda/packing.h"
+#include "cuda/residual/norm_products.h"
 #include "cuda/staging.h"
 
 namespace braid::cuda {
@@ -48,16 +51,21 @@ class CudaExecutor final : public Executor {
   DType cache_type() const override { return options_.cache.value_or(options_.fast ? DType::BF16 : DType::F32); }
 
   void submit(const Op& op) override {
-    context_.begin();
-    last_ = name_of(op);
-    with_context(std::string(last_), [&] {
-      std::visit([&](const auto& word) { launch(context_, word); }, op);
-      check_launch();
-      if (options_.check_each_op) check(cudaStreamSynchronize(context_.stream()), "running it");
-    });
+    if (const auto* products = std::get_if<Linear>(&op); norm_ && products != nullptr) {
+      bool joined = false;
+      run(name_of(op), [&] { joined = launch_joined(context_, *norm_, *products); });
+      if (joined) return norm_.reset();
+    }
+    submit_norm();
+    const auto* norm = std::get_if<AddNorm>(&op);
+    if (norm != nullptr && !options_.check_each_op && may_join(*norm))
+      norm_ = *norm;
+    else
+      run(name_of(op), [&] { std::visit([&](const auto& word) { launch(context_, word); }, op); });
   }
 
   void wait() override {
+    submit_norm();
     const cudaError_t status = cudaStreamSynchronize(context_.stream());
     if (status != cudaSuccess)
       fail(ErrorKind::Resource, "CUDA: an op before or at the last one, {}, failed: {}", last_,
@@ -65,16 +73,20 @@ class CudaExecutor final : public Executor {
   }
 
   std::unique_ptr<Recording> record(const std::function<void()>& submit_all) override {
+    submit_norm();
     std::unique_ptr<Graph> graph;
-    if (!options_.check_each_op) graph = Graph::capture(context_, submit_all);
-    if (graph == nullptr)
-      submit_all();
-    else
+    if (!options_.check_each_op) graph = Graph::capture(context_, [&] { submit_all(), submit_norm(); });
+    if (graph != nullptr) {
       static_cast<void>(graph->launch(context_));
+    } else {
+      norm_.reset();  // of ops that will be submitted again
+      submit_all();
+    }
     return graph;
   }
 
   bool replay(Recording& recording) override {
+    submit_norm();
     last_ = "a recorded step";
     return static_cast<Graph&>(recording).launch(context_);
   }
@@ -110,13 +122,14 @@ class CudaExecutor final : public Executor {
 
   void upload(Tensor to, std::span<const std::byte> from) override {
     CHECK(to.contiguous() && to.bytes() == std::ssize(from), "{} from {} bytes", to.describe(), from.size());
+    submit_norm();
     staging_.put(to.data, from);
   }
 
   void download(std::span<std::byte> to, Tensor from) override {
     CHECK(from.contiguous() && from.bytes() == std::ssize(to), "{} to {} bytes", from.describe(), to.size());
-    wait();
-    staging_.get(to, from.data);
+    submit_norm();
+    staging_.get(to, from.data, [&] { wait(); });
   }
 
   bool pack_copies() const override { return true; }
@@ -162,11 +175,26 @@ class CudaExecutor final : public Executor {
   }
 
   Limits measure_limits(size_t footprint) override {
+    submit_norm();
     context_.begin();
     return cuda::measure_limits(context_, footprint);
   }
 
  private:
+  void run(std::string_view name, const std::function<void()>& launch_all) {
+    context_.begin();
+    last_ = name;
+    with_context(std::string(name), [&] {
+      launch_all();
+      check_launch();
+      if (options_.check_each_op) check(cudaStreamSynchronize(context_.stream()), "running it");
+    });
+  }
+  void submit_norm() {
+    const std::optional<AddNorm> norm = std::exchange(norm_, std::nullopt);
+    if (norm) run(AddNorm::name, [&] { launch(context_, *norm); });
+  }
+
   // Device memory whatever the options say, not cleared.
   static Memory allocate_plain(size_t bytes) {
     void* memory = nullptr;
@@ -178,6 +206,7 @@ class CudaExecutor final : public Executor {
   Context context_;
   Staging staging_;
   std::string_view last_ = "none";
+  std::optional<AddNorm> norm_;  // submitted, and not launched: the products that follow may join it
 };
 
 }  // namespace

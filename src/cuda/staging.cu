@@ -42,12 +42,12 @@ void Staging::put(std::byte* to, std::span<const std::span<const std::byte>> pie
   }
 }
 
-void Staging::get(std::span<std::byte> to, const std::byte* from) {
+void Staging::get(std::span<std::byte> to, const std::byte* from, const std::function<void()>& wait) {
   while (!to.empty()) {
     const std::span<std::byte> free = room();
     const size_t count = std::min(free.size(), to.size());
     check(cudaMemcpyAsync(free.data(), from, count, cudaMemcpyDefault, stream_), "copy from the device");
-    check(cudaStreamSynchronize(stream_), "copy from the device");
+    wait();
     std::memcpy(to.data(), free.data(), count);
     from += count, to = to.subspan(count);
   }

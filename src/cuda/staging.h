@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace braid::cuda {
@@ -22,7 +23,8 @@ class Staging {
   // Pieces that come to lie behind each other. Much at once is read by several threads, since one that faults pages of
   // a file in is slower than the bus.
   void put(std::byte* to, std::span<const std::span<const std::byte>> pieces);
-  void get(std::span<std::byte> to, const std::byte* from);
+  // `wait` is called to wait for the stream.
+  void get(std::span<std::byte> to, const std::byte* from, const std::function<void()>& wait);
 
  private:
   static constexpr size_t kHalf = size_t{16} << 20;

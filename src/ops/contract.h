@@ -84,7 +84,8 @@ class Case {
   // Runs `steps`, which together should do what `whole` does.
   std::string run_as(const Op& whole, std::span<const Op> steps, const std::function<void()>& before = {});
   // Runs without looking.
-  void just_run(const Op& op);
+  void just_run(const Op& op) { just_run({&op, 1}); }
+  void just_run(std::span<const Op> ops);
 
  private:
   std::byte* take(size_t bytes);
@@ -98,9 +99,9 @@ class Case {
   std::map<const Weight*, std::unique_ptr<Weight>> packed_;
 };
 
-// Holds every subject to `make`, which builds the op in the case it is given; `seed` differs per case.
+// Holds every subject to `make`, which builds the op in the case of `bytes` it is given; `seed` differs per case.
 using MakeOp = std::function<Op(Case&)>;
-void hold(const MakeOp& make, uint64_t seed = 1);
+void hold(const MakeOp& make, uint64_t seed = 1, size_t bytes = size_t{16} << 20);
 // Shows that the comparison can fail: `change` picks a number of the op's arguments, which is changed behind the
 // comparison's back on every subject.
 void plant(const MakeOp& make, const std::function<float*(Op&)>& pick);

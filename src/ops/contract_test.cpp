@@ -239,10 +239,12 @@ PagedCache Case::cache(const CacheShape& shape, const std::vector<SequenceRows>&
   return out;
 }
 
-void Case::just_run(const Op& op) {
-  Op packed = op;
-  std::visit([&](auto& word) { word.fields(Substitute{packed_}); }, packed);
-  subject_.executor->submit(packed);
+void Case::just_run(std::span<const Op> ops) {
+  for (const Op& op : ops) {
+    Op packed = op;
+    std::visit([&](auto& word) { word.fields(Substitute{packed_}); }, packed);
+    subject_.executor->submit(packed);
+  }
   subject_.executor->wait();
 }
 
@@ -263,9 +265,9 @@ std::string Case::run_as(const Op& whole, std::span<const Op> steps, const std::
                                        : "";
 }
 
-void hold(const MakeOp& make, uint64_t seed) {
+void hold(const MakeOp& make, uint64_t seed, size_t bytes) {
   for (Subject& subject : subjects()) {
-    Case arguments(subject, seed);
+    Case arguments(subject, seed, bytes);
     const Op op = make(arguments);
     EXPECT_EQ(arguments.run(op), "") << subject.name << ", seed " << seed << ": " << describe(op);
   }

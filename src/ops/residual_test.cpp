@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "ops/contract.h"
 
@@ -49,6 +50,45 @@ TEST(AddNorm, HoldsAtExtremes) {
       return op;
     });
   }
+}
+
+// An executor may compute a norm and the exact products that follow at once: results of both are as if it had not.
+// Sums have at least eight parts, so that fewer than width / 8 + 32 roundings add up.
+TEST(AddNorm, ProductsThatFollowSeeItsOutput) {
+  struct Results {
+    std::vector<float> stream, out, first, second;
+  };
+  const auto run = [](Subject& subject, int64_t width, bool add, bool weight) {
+    Case c(subject);
+    const AddNorm norm{.out = c.poison(DType::F32, {1, width}),
+                       .stream = c.numbers({1, width}, 2),
+                       .add = add ? c.numbers({1, width}, 1) : Tensor(),
+                       .weight = weight ? c.numbers({width}, 1.5) : Tensor()};
+    const Linear products{.x = norm.out,
+                          .targets = {{{c.poison(DType::F32, {1, 33}), c.weight(Dense{DType::BF16}, 33, width)},
+                                       {c.poison(DType::F32, {1, 5}), c.weight(Dense{DType::BF16}, 5, width)}}},
+                          .exact = true};
+    for (int repeats = 0; repeats < 2; ++repeats) c.just_run(std::vector<Op>{norm, products});
+    const auto floats = [](const Tensor& t) { return std::vector<float>(t.as<float>(), t.as<float>() + t.elements()); };
+    return Results{floats(norm.stream), floats(norm.out), floats(products.targets[0].out),
+                   floats(products.targets[1].out)};
+  };
+  for (Subject& subject : subjects())
+    for (const int64_t width : {8, 64, 1024, 2048, 3080, 5120, 5128})
+      for (const bool add : {true, false})
+        for (const bool weight : {true, false}) {
+          const Results want = run(reference_subject(), width, add, weight), got = run(subject, width, add, weight);
+          EXPECT_EQ(got.stream, want.stream) << subject.name << " " << width;
+          const double roundings = (static_cast<double>(width) / 8 + 32) * 0x1p-24;
+          const double length =
+              1.5 * std::sqrt(3.0 * static_cast<double>(width));  // of the row, times that of a weight
+          for (size_t i = 0; i < want.out.size(); ++i)
+            ASSERT_NEAR(got.out[i], want.out[i], roundings * std::abs(want.out[i])) << subject.name << " " << width;
+          for (size_t i = 0; i < want.first.size(); ++i)
+            ASSERT_NEAR(got.first[i], want.first[i], roundings * length) << subject.name << " " << width;
+          for (size_t i = 0; i < want.second.size(); ++i)
+            ASSERT_NEAR(got.second[i], want.second[i], roundings * length) << subject.name << " " << width;
+        }
 }
 
 TEST(AddNorm, AgreesWithTheFormulaByHand) {
