@@ -22,6 +22,25 @@ struct Arguments {
   CacheView cache;
 };
 
+// Calls take(i, number) for the numbers of a head that are this lane's. Eight at a time are asked for before the first
+// is used.
+template <typename Take>
+__device__ void each(const View& from, int64_t at, const Take& take) {
+  constexpr int kTogether = 8;
+  const int size = static_cast<int>(from.shape[2]);
+  for (int first = threadIdx.x % 32; first < size; first += 32 * kTogether) {
+    float x[kTogether];
+    const auto load = [&](const auto* numbers) {
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) x[i] = numbers[at + min(first + 32 * i, size - 1)];
+    };
+    from.bf16 ? load(static_cast<const __nv_bfloat16*>(from.data)) : load(static_cast<const float*>(from.data));
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i)
+      if (first + 32 * i < size) take(first + 32 * i, x[i]);
+  }
+}
+
 // What a warp keeps in shared memory: the head, before it the norm's weights, and the turns of its pairs.
 struct Held {
   float* head;
@@ -43,9 +62,11 @@ struct Held {
   __device__ void load(const View& from, int64_t at, bool normalised, const Arguments& a) const {
     const int lane = threadIdx.x % 32, size = static_cast<int>(from.shape[2]);
     float squares = 0, factor = 1;
-    for (int i = lane; i < size && normalised; i += 32) squares += get(from, at + i) * get(from, at + i);
-    if (normalised) factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(size) + a.epsilon);
-    for (int i = lane; i < size; i += 32) head[i] = get(from, at + i) * (factor * head[i]);
+    if (normalised) {
+      each(from, at, [&](int, float x) { squares += x * x; });
+      factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(size) + a.epsilon);
+    }
+    each(from, at, [&](int i, float x) { head[i] = x * (factor * head[i]); });
     __syncwarp();
     for (int i = lane; i < a.pairs; i += 32) {
       const float x = head[i], y = head[i + a.pairs];
@@ -84,8 +105,7 @@ __global__ void heads_kernel(Arguments a) {
   }
   const int64_t h = unit - queries - keys;
   const int64_t to = place * a.cache.values.stride[1] + h * a.cache.values.stride[2];
-  for (int i = lane; i < a.v.shape[2]; i += 32)
-    put(a.cache.values, to + i, get(a.v, row * a.v.stride[0] + h * a.v.stride[1] + i));
+  each(a.v, row * a.v.stride[0] + h * a.v.stride[1], [&](int i, float x) { put(a.cache.values, to + i, x); });
 }
 
 __global__ void gate_kernel(View x, View gate) {

@@ -203,32 +203,35 @@ struct Walker {
   }
 };
 
+__device__ uint32_t packed(uint32_t pair) { return pair; }
+__device__ uint32_t packed(float2 pair) { return pack_bf16(pair.x, pair.y); }
+
+// Columns beyond the head's, and heads beyond the block's, are asked for where others lie, so that no load is behind a
+// branch.
 template <int kSize>
 __device__ void load_queries(Walker<kSize>& walker, int32_t row, int32_t first_head, int32_t heads) {
   const Arguments& a = walker.a;
   const int lane = threadIdx.x % 32;
   const bool own = lane / 4 < heads;
   const int64_t from = row * a.q.stride[0] + (first_head + (own ? lane / 4 : 0)) * a.q.stride[1];
-  const auto load = [&](const auto& pair_at) {
+  const auto load = [&](auto pair_at) {
+    decltype(pair_at(int64_t{})) pairs[kSize / 16][2];
 #pragma unroll
-    for (int k = 0; k < kSize / 16; ++k)
+    for (int i = 0; i < kSize / 8; ++i) pairs[i / 2][i % 2] = pair_at(from + min(i * 8 + lane % 4 * 2, a.size - 2));
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int column = k * 16 + i * 8 + lane % 4 * 2;
-        walker.queries[k][i] = own && column < a.size ? pair_at(from + column) : 0u;
-      }
+    for (int i = 0; i < kSize / 8; ++i) {
+      const uint32_t pair = packed(pairs[i / 2][i % 2]);
+      walker.queries[i / 2][i % 2] = own && i * 8 < a.size ? pair : 0u;
+    }
   };
   if (a.q_aligned && a.q.bf16)
     load([&](int64_t at) {
       return *reinterpret_cast<const uint32_t*>(static_cast<const __nv_bfloat16*>(a.q.data) + at);
     });
   else if (a.q_aligned)
-    load([&](int64_t at) {
-      const float2 pair = *reinterpret_cast<const float2*>(static_cast<const float*>(a.q.data) + at);
-      return pack_bf16(pair.x, pair.y);
-    });
+    load([&](int64_t at) { return *reinterpret_cast<const float2*>(static_cast<const float*>(a.q.data) + at); });
   else
-    load([&](int64_t at) { return pack_bf16(get(a.q, at), get(a.q, at + 1)); });
+    load([&](int64_t at) { return float2{get(a.q, at), get(a.q, at + 1)}; });
 }
 
 // Memory of a warp after its walk: largest and total of each head, then the heads' sums.
@@ -264,12 +267,17 @@ __device__ void join_warps(const Arguments& a, const Found<kSize>* found, const 
   }
   const int64_t row = blockIdx.z, at = row * a.out.stride[0] + head * a.out.stride[1];
   float* partial = a.partial + ((row * a.q.shape[1] + head) * a.slots + piece.index) * (a.size + 2);
-  for (int column = threadIdx.x % 16; column < a.size; column += 16) {
+  const bool whole = piece.count == 1;
+  const float factor = whole ? 1 / total : 1.0f;
+#pragma unroll
+  for (int i = 0; i < kSize / 16; ++i) {
+    const int column = static_cast<int>(threadIdx.x) % 16 + 16 * i;
     float sum = 0;
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) sum += factors[warp] * found[warp].sums[h][column];
-    if (piece.count == 1)
-      put(a.out, at + column, sum / total);
+    if (column >= a.size) break;
+    if (whole)
+      put(a.out, at + column, sum * factor);
     else
       partial[2 + column] = sum;
   }

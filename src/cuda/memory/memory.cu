@@ -37,18 +37,22 @@ __global__ void copy_kernel(View out, View x, int64_t elements) {
   }
 }
 
+// Of rows: blocks lie along x, their columns along y.
+__device__ int64_t column() { return blockIdx.y * int64_t{kThreads} + threadIdx.x; }
+dim3 rows_and_columns(const Tensor& out) {
+  return {static_cast<unsigned>(out.rows()), static_cast<unsigned>((out.width() + kThreads - 1) / kThreads)};
+}
+
 __global__ void gather_kernel(View out, View x, const int32_t* index) {
   await_earlier();
-  const int64_t row = blockIdx.x, from = index[row];
-  for (int64_t i = threadIdx.x; i < out.shape[1]; i += blockDim.x)
-    copy_element(out, row * out.stride[0] + i, x, from * x.stride[0] + i);
+  const int64_t row = blockIdx.x, i = column();
+  if (i < out.shape[1]) copy_element(out, row * out.stride[0] + i, x, index[row] * x.stride[0] + i);
 }
 
 __global__ void embed_kernel(View out, Codes table, const int32_t* ids, float scale) {
   await_earlier();
-  const int64_t row = blockIdx.x, id = ids[row];
-  for (int64_t i = threadIdx.x; i < out.shape[1]; i += blockDim.x)
-    put(out, row * out.stride[0] + i, decode(table, 0, id, i) * scale);
+  const int64_t row = blockIdx.x, i = column();
+  if (i < out.shape[1]) put(out, row * out.stride[0] + i, decode(table, 0, ids[row], i) * scale);
 }
 
 }  // namespace
@@ -68,8 +72,8 @@ void launch(Context& context, const Copy& op) {
 
 void launch(Context& context, const Gather& op) {
   if (op.out.elements() == 0) return;
-  start(context, gather_kernel, {.grid = static_cast<unsigned>(op.out.rows()), .block = kThreads}, view(op.out),
-        view(op.x), op.index.as<int32_t>());
+  start(context, gather_kernel, {.grid = rows_and_columns(op.out), .block = kThreads}, view(op.out), view(op.x),
+        op.index.as<int32_t>());
 }
 
 void launch(Context& context, const Fill& op) {
@@ -80,8 +84,8 @@ void launch(Context& context, const Fill& op) {
 
 void launch(Context& context, const Embed& op) {
   if (op.out.elements() == 0) return;
-  start(context, embed_kernel, {.grid = static_cast<unsigned>(op.out.rows()), .block = kThreads}, view(op.out),
-        codes_of(*op.table), op.ids.as<int32_t>(), op.scale);
+  start(context, embed_kernel, {.grid = rows_and_columns(op.out), .block = kThreads}, view(op.out), codes_of(*op.table),
+        op.ids.as<int32_t>(), op.scale);
 }
 
 }  // namespace braid::cuda
