@@ -73,6 +73,16 @@ TEST(DeltaRule, HoldsForTheSizesOfRealModels) {
   }
 }
 
+// More than a GPU takes one at a time: value heads of a key head follow each other in a block.
+TEST(DeltaRule, HoldsForManyHeads) {
+  const Mixer m{.key_heads = 32, .value_heads = 32, .keys = 128, .values = 128, .slots = 9};
+  const Sequences sequences{{5, 1, 8}, {64, 1, 1}, {6, 1, 2}, {3, 1, 3}, {9, 1, 4},
+                            {7, 1, 5}, {1, 1, 6},  {0, 1, 7}, {63, 2, 0}};
+  hold([&](Case& c) -> Op { return mix(c, m, sequences); }, 1, size_t{24} << 20);
+  const Mixer of_three{.key_heads = 32, .value_heads = 96, .keys = 128, .values = 128, .slots = 3};
+  hold([&](Case& c) -> Op { return mix(c, of_three, {{5, 1, 2}, {64, 1, 1}, {63, 2, 0}}); }, 2, size_t{24} << 20);
+}
+
 // So long that a GPU walks the sequence in parts; the second one has fewer chunks than parts.
 TEST(DeltaRule, HoldsForLongSequencesOfFewHeads) {
   const Mixer m{.key_heads = 1, .value_heads = 1, .keys = 128, .values = 128};

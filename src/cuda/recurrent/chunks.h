@@ -157,6 +157,13 @@ struct Quads {
     to[0] = from[0], to[1] = from[1], to[2] = from[2], to[3] = from[3];
     return out;
   }
+  __device__ static float load_one(const View& view, int64_t at) {
+    const T number = static_cast<const T*>(view.data)[at];
+    if constexpr (sizeof(T) == 4)
+      return number;
+    else
+      return __uint_as_float(uint32_t{number} << 16);
+  }
   __device__ static float4 widen(Raw raw) {
     if constexpr (sizeof(T) == 4)
       return raw;
