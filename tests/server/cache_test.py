@@ -123,17 +123,17 @@ class Cache(server.Case):
 
 
 class Agents(server.Case):
-    """Agents ask with prompts of tens of thousands of tokens, several at a time: by default all of them are kept."""
-    options = ["--context", 32768]
+    """Agents ask with prompts of ten thousand tokens and more, several at a time: by default all of them are kept."""
+    options = ["--context", 16384]
 
     def test_two_long_conversations_in_turn(self):
-        chats = [turns(self.server, 2, f"Agent {number} has tools. " + "Words have meanings, and meanings have words. " * 3100)
+        chats = [turns(self.server, 2, f"Agent {number} has tools. " + "Words have meanings, and meanings have words. " * 1200)
                  for number in range(2)]
         held = [0, 0]
         for turn in range(2):
             for number, chat_ in enumerate(chats):
                 prompt, cached, _, _ = next(chat_)
-                self.assertGreater(prompt, 27000)
+                self.assertGreater(prompt, 11000)
                 if turn > 0:
                     self.assertGreater(cached, held[number] - 64, (turn, number))
                 held[number] = prompt
