@@ -149,7 +149,7 @@ TEST(Experts, HoldForSortedSlots) {
   constexpr Mixture kFew{
       .tokens = 9, .width = 256, .inner = 128, .experts = 16, .k = 3, .shared_inner = 128, .shared_gate = true};
   constexpr Mixture kMany{.tokens = 110, .width = 256, .inner = 128, .experts = 2, .k = 1, .shared_inner = 128};
-  for (const Format& format : {Format(Dense{DType::BF16}), Format(Fp8Block{})}) {
+  for (const Format& format : {Format(Dense{DType::BF16}), Format(Fp8Block{}), Format(Nvfp4{})}) {
     hold([&](Case& c) -> Op { return aligned_experts(c, kFew, format, DType::BF16); });
     hold([&](Case& c) -> Op { return aligned_experts(c, kMany, format); });
   }

@@ -145,6 +145,9 @@ void launch(Context& context, const Experts& op) {
   if (experts_few(context, op)) return compute_few(context, op);
   if (experts_stream(context, op)) return compute_streamed(context, op);
   if (experts_sort(context, op)) return compute_sorted(context, op);
+  context.say_once(
+      "cuda: experts of this format or these extents, or these numbers of x, run on kernels for any of them, which are "
+      "slow");
   const View parts = slot_rows(context, op);
   const Joining joining{.out = view(op.out),
                         .shared_gate = view(op.shared_gate),

@@ -7,6 +7,7 @@
 #include "cuda/common/start.h"
 #include "cuda/experts/grouped.h"
 #include "cuda/experts/shared.h"
+#include "cuda/linear/decoded.h"
 #include "cuda/linear/select.h"
 #include "cuda/packing.h"
 
@@ -105,17 +106,34 @@ int pieces_for(const Codes& codes, int64_t tokens) {
   return tokens >= kCodedTokens ? 1 : 2;
 }
 
+// The weight as the grouped kernel takes it: NVFP4 is written to `room` as bf16.
+bool is_decoded(const Codes& codes) { return codes.coding == Coding::Nvfp4; }
+Codes as_bf16(const Codes& codes, const void* room) {
+  return {
+      .data = static_cast<const uint8_t*>(room), .count = codes.count, .rows = codes.rows, .columns = codes.columns};
+}
+Codes operand_of(const Codes& codes, const void* room) { return is_decoded(codes) ? as_bf16(codes, room) : codes; }
+Codes take_operand(Context& context, const Codes& codes, __nv_bfloat16* room) {
+  if (is_decoded(codes)) decode_rows(context, room, codes, 0, codes.count * codes.rows);
+  return operand_of(codes, room);
+}
+
 }  // namespace
 
 bool experts_sort(const Context& context, const Experts& op) {
-  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
+  const Codes gate_up = operand_of(codes_of(*op.gate_up), nullptr), down = operand_of(codes_of(*op.down), nullptr);
   constexpr int64_t kMostExperts = 4096;  // counted in shared memory
   return aligned(view(op.x)) && aligned(view(op.out)) && gate_up.coding == down.coding &&
          gate_up.count <= kMostExperts && grouped_takes(context, gate_up, true) && grouped_takes(context, down, false);
 }
 
 void compute_sorted(Context& context, const Experts& op) {
-  const Codes &gate_up = codes_of(*op.gate_up), &down = codes_of(*op.down);
+  const Codes &coded = codes_of(*op.gate_up), &coded_down = codes_of(*op.down);
+  // Both weights in turn.
+  const int64_t decoded =
+      std::max(coded.count * coded.rows * coded.columns, coded_down.count * coded_down.rows * coded_down.columns);
+  auto* room = is_decoded(coded) ? context.take<__nv_bfloat16>(decoded) : nullptr;
+  const Codes gate_up = take_operand(context, coded, room);
   const int64_t tokens = op.x.rows(), slots = op.chosen.elements();
   const int pieces = pieces_for(gate_up, tokens), columns = std::max(pieces, 1);
   const int32_t most = slots * columns <= kFewColumns / 2 * gate_up.count ? kFewColumns : kManyColumns;
@@ -125,7 +143,7 @@ void compute_sorted(Context& context, const Experts& op) {
 
   TileRows x;
   const Arranged order = arrange(context, op, {.most = most / columns, .shared = shared, .pieces = pieces}, x);
-  GroupedProduct product{.out = take_view(context, order.positions, down.columns, true),
+  GroupedProduct product{.out = take_view(context, order.positions, coded_down.columns, true),
                          .x = x,
                          .rows = order.rows,
                          .codes = &gate_up,
@@ -135,6 +153,7 @@ void compute_sorted(Context& context, const Experts& op) {
                          .group_count = order.group_count,
                          .most_columns = most};
   multiply_grouped(context, product);
+  const Codes down = take_operand(context, coded_down, room);
   product.x = tile_rows(context, product.out, pieces), product.rows = nullptr;
   product.out = take_view(context, order.positions, op.x.width(), true);
   product.codes = &down, product.shared = shared ? &codes_of(*op.shared_down) : nullptr, product.gated = false;
