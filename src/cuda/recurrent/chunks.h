@@ -21,13 +21,12 @@ constexpr int kMostRatio = 8;             // value heads a key head
 struct ChunkTiles {
   // [place][key head][k columns 0..63, k 64..127, q 0..63, q 64..127]
   uint8_t* heads;
-  // [place][value head][inverse of the rows' system, [i, l]; what u_l adds to o_i, [i, l]]
+  // [place][value head][inverse of the rows' system times beta_l, [i, l]; what u_l adds to o_i, [i, l]]
   uint8_t* mixes;
-  // [place][value head][4][64] f32: decay from the chunk's start through row i; from after row i to the chunk's end;
-  // the first times beta; beta
+  // [place][value head][2][64] f32: decay from the chunk's start through row i; from after row i to the chunk's end
   float* decays;
 };
-constexpr int kHeadTiles = 4, kMixTiles = 2, kDecays = 4;
+constexpr int kHeadTiles = 4, kMixTiles = 2, kDecays = 2;
 constexpr int kMixRead = 1;
 
 struct Chunk {
@@ -78,20 +77,19 @@ struct Single {
   }
 };
 
-// No rows where the place is not that of a chunk.
+// No rows where the place is not that of a chunk. All lanes of a warp look for its sequence.
 __device__ inline Chunk chunk_at(const RowsView& rows, int64_t place) {
-  int32_t low = 0, high = rows.sequences - 1;
-  while (low < high) {
-    const int32_t middle = (low + high + 1) / 2;
-    if (first_place(rows, middle) <= place)
-      low = middle;
-    else
-      high = middle - 1;
+  int32_t begun = 0;  // sequences that begin at the place or before it
+  for (int32_t from = 0; from < rows.sequences && begun == from; from += 32) {
+    const int32_t sequence = from + static_cast<int32_t>(threadIdx.x) % 32;
+    const bool before = sequence < rows.sequences && first_place(rows, sequence) <= place;
+    begun += __popc(__ballot_sync(kAllLanes, before));
   }
-  const Run run = Run::of(rows, low);
-  const int index = static_cast<int>(place - first_place(rows, low)), begin = run.begin(index);
+  const int32_t sequence = begun - 1;
+  const Run run = Run::of(rows, sequence);
+  const int index = static_cast<int>(place - first_place(rows, sequence)), begin = run.begin(index);
   const bool own = index >= run.first_chunk() && index < run.first_chunk() + run.chunks();
-  return {low, run.start, run.start + begin, own ? run.end(index) - begin : 0};
+  return {sequence, run.start, run.start + begin, own ? run.end(index) - begin : 0};
 }
 
 // Two numbers as a pair, the first one in the lower half.
@@ -125,14 +123,14 @@ __device__ inline float power_of_two(float x) {
 }
 constexpr float kLog2E = 1.4426950408889634f;
 
-// The activation of the convolution's sums, whose taps are made to give -log2(e) times them: so it is scaled too.
+// The activation of the convolution's sums, whose taps are made to give -log2(e) times them.
 constexpr float kUnscaled = -0.6931471805599453f;
 __device__ inline float4 scaled(float4 tap) {
   return {-kLog2E * tap.x, -kLog2E * tap.y, -kLog2E * tap.z, -kLog2E * tap.w};
 }
-__device__ inline float scaled_silu(float x) {
+__device__ inline float silu_of_scaled(float x) {
   float out;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(1.0f + power_of_two(x)));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(fmaf(power_of_two(x), 1 / kUnscaled, 1 / kUnscaled)));
   return x * out;
 }
 
@@ -147,7 +145,10 @@ __device__ inline float quick_sigmoid(float x) {
 // that loads of several rows run together.
 template <typename T, bool kAligned>
 struct Quads {
+  using Number = T;
   using Raw = std::conditional_t<sizeof(T) == 4, float4, uint2>;
+  // Rows of a convolution that are asked for ahead: as registers allow.
+  static constexpr int kAhead = sizeof(T) == 4 ? 6 : 11;
 
   __device__ static Raw load(const View& view, int64_t at) {
     const T* from = static_cast<const T*>(view.data) + at;
@@ -196,7 +197,7 @@ void with_quads(const DeltaView& d, const Launch& launch) {
 }
 
 // Fills the tiles of `places` places, and leaves the convolution's context as it is.
-void prepare_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, int64_t places);
+void prepare_chunks(Context& context, const DeltaView& d, const ChunkTiles& tiles, int64_t places);
 // Computes the rows that are alone in the first chunk of a sequence, or those in the last one.
 void decode_rows(Context& context, const DeltaView& d, bool last);
 
@@ -216,8 +217,8 @@ struct Parts {
 };
 
 // Walks the chunks of every sequence: states and outputs.
-void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, const Parts& parts);
+void walk_chunks(Context& context, const DeltaView& d, const ChunkTiles& tiles, const Parts& parts);
 // From what the measuring walk left to the state before each part.
-void join_parts(cudaStream_t stream, const DeltaView& d, const Parts& parts);
+void join_parts(Context& context, const DeltaView& d, const Parts& parts);
 
 }  // namespace braid::cuda

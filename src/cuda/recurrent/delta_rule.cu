@@ -290,15 +290,14 @@ Parts parts_of(Context& context, const DeltaView& d, int longest) {
 }
 
 void launch_on_tensor_cores(Context& context, const DeltaView& d, int longest) {
-  cudaStream_t stream = context.stream();
   decode_rows(context, d, false);
   if (longest == 1) return;
   const int64_t places = d.rows.tokens / kChunk + 2 * int64_t{d.rows.sequences};
   const ChunkTiles tiles{.heads = context.take<uint8_t>(places * d.key_heads * kHeadTiles * kTileBytes),
                          .mixes = context.take<uint8_t>(places * d.value_heads * kMixTiles * kTileBytes),
                          .decays = context.take<float>(places * d.value_heads * kDecays * kChunk)};
-  prepare_chunks(stream, d, tiles, places);
-  walk_chunks(stream, d, tiles, parts_of(context, d, longest));
+  prepare_chunks(context, d, tiles, places);
+  walk_chunks(context, d, tiles, parts_of(context, d, longest));
   decode_rows(context, d, true);
   launch_context(context, d, 2);
 }

@@ -1,6 +1,7 @@
 // The states before all parts of a sequence, from the first one's: S <- M S + N over the parts in order, in f32. A
 // block has eight columns of a state; the matrices come to shared memory ahead.
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/common/start.h"
 #include "cuda/recurrent/walk.h"
 
 namespace braid::cuda {
@@ -17,6 +18,7 @@ struct JoinMemory {
 __global__ void __launch_bounds__(kThreads, 1) join_kernel(DeltaView d, Parts parts) {
   extern __shared__ __align__(1024) uint8_t memory[];
   JoinMemory& shared = *reinterpret_cast<JoinMemory*>(memory);
+  await_earlier();
   const int head = static_cast<int>(blockIdx.x) / (kHead / kOwn), first = static_cast<int>(blockIdx.x) % (kHead / kOwn);
   const auto sequence = static_cast<int32_t>(blockIdx.y);
   const Run run = Run::of(d.rows, sequence);
@@ -58,11 +60,14 @@ __global__ void __launch_bounds__(kThreads, 1) join_kernel(DeltaView d, Parts pa
 
 }  // namespace
 
-void join_parts(cudaStream_t stream, const DeltaView& d, const Parts& parts) {
+void join_parts(Context& context, const DeltaView& d, const Parts& parts) {
   constexpr int kBytes = static_cast<int>(sizeof(JoinMemory));
-  cudaFuncSetAttribute(join_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(d.value_heads * (kHead / kOwn)), static_cast<unsigned>(d.rows.sequences));
-  join_kernel<<<grid, kThreads, kBytes, stream>>>(d, parts);
+  check(cudaFuncSetAttribute(join_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
+  start(context, join_kernel,
+        {.grid = dim3(static_cast<unsigned>(d.value_heads * (kHead / kOwn)), static_cast<unsigned>(d.rows.sequences)),
+         .block = kThreads,
+         .shared = kBytes},
+        d, parts);
 }
 
 }  // namespace braid::cuda

@@ -11,20 +11,20 @@ namespace braid::cuda {
 constexpr int kColumns = 64;  // of the state, a block
 constexpr int kStages = 3;
 
-struct Stage {
+struct alignas(1024) Stage {
   uint8_t heads[kHeadTiles * kTileBytes];
   uint8_t mixes[kMixTiles * kTileBytes];
   float decays[kDecays][kChunk];
 };
-static_assert(sizeof(Stage) % 1024 == 0);
 
 struct Shared {
   Stage stages[kStages];
-  uint8_t values[2][kTileBytes];  // beta v of the block's columns
+  uint8_t values[2][kTileBytes];  // v of the block's columns
   // The state before the chunk, transposed, a row a column in the order of `tile_row`; u in the same way.
   uint8_t states[2][2 * kTileBytes];
   uint8_t updates[2][kTileBytes];
-  float squares[2][kChunk];  // of the other block's columns
+  float squares[2][kChunk];                 // of the other block's columns
+  float slope[kColumns], offset[kColumns];  // norm times the gate of z is (slope z + offset) sigmoid(z)
   uint64_t filled[kStages], emptied[kStages];
   uint64_t values_filled[2], values_emptied[2];
   uint64_t states_filled[2], states_emptied[2];

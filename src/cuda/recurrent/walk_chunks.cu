@@ -3,6 +3,7 @@
 // one thread asks for tiles. A sequence of few heads is walked in parts at once, whose states at the start come from a
 // first walk and join_parts.cu. Bounded by the latency of a chunk's three products in a row.
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/common/start.h"
 #include "cuda/recurrent/walk.h"
 #include "cuda/recurrent/walk_outputs.h"
 #include "cuda/recurrent/walk_state.h"
@@ -13,18 +14,21 @@ namespace {
 
 constexpr int kWalkThreads = 5 * 128;
 
-// Brings the tiles of all chunks, each as soon as its stage is free; one thread does.
+// Brings the tiles of all chunks, each as soon as its stage is free; one thread does. Whoever measures needs keys and
+// inverses only.
+template <bool kMeasures>
 __device__ void bring_tiles(const DeltaView& d, const ChunkTiles& tiles, const Walk& walk, Shared& shared) {
+  constexpr uint32_t kHeads = (kMeasures ? kHeadTiles / 2 : kHeadTiles) * kTileBytes;
+  constexpr uint32_t kMixes = (kMeasures ? kMixRead : kMixTiles) * kTileBytes;
   Turn turn;
   for (int c = 0; c < walk.chunks; ++c) {
     Stage& stage = shared.stages[turn.slot];
     uint64_t* filled = &shared.filled[turn.slot];
     const int64_t place = walk.place + c, mix = place * d.value_heads + walk.head;
     barrier_wait(&shared.emptied[turn.slot], turn.round ^ 1);
-    barrier_expect(filled, sizeof(Stage));
-    bulk_copy(stage.heads, tiles.heads + (place * d.key_heads + walk.group) * kHeadTiles * kTileBytes,
-              sizeof(stage.heads), filled);
-    bulk_copy(stage.mixes, tiles.mixes + mix * kMixTiles * kTileBytes, sizeof(stage.mixes), filled);
+    barrier_expect(filled, kHeads + kMixes + sizeof(stage.decays));
+    bulk_copy(stage.heads, tiles.heads + (place * d.key_heads + walk.group) * kHeadTiles * kTileBytes, kHeads, filled);
+    bulk_copy(stage.mixes, tiles.mixes + mix * kMixTiles * kTileBytes, kMixes, filled);
     bulk_copy(stage.decays, tiles.decays + mix * kDecays * kChunk, sizeof(stage.decays), filled);
     turn.next();
   }
@@ -66,30 +70,34 @@ __device__ void begin_barriers(Shared& shared, int readers) {
 
 // A third dimension of parts; of twice as many where it measures.
 template <typename Q, bool kMeasures>
-__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
-    walk_kernel(DeltaView d, ChunkTiles tiles, Parts parts) {
+__global__ void __launch_bounds__(kWalkThreads, 1) walk_kernel(DeltaView d, ChunkTiles tiles, Parts parts) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
+  await_earlier();
   const Walk walk = Walk::of(d, parts, kMeasures);
   if (walk.chunks == 0 || (kMeasures && walk.last)) return;
   if (threadIdx.x == 0) begin_barriers(shared, kMeasures ? 4 : 8);
+  if (threadIdx.x < kColumns) {
+    const float norm = d.norm[walk.slice * kColumns + threadIdx.x];
+    shared.slope[threadIdx.x] = d.silu_gate ? norm : 0.0f, shared.offset[threadIdx.x] = d.silu_gate ? 0.0f : norm;
+  }
   cluster_sync();
   const int group = __shfl_sync(kAllLanes, threadIdx.x / 128, 0);
   if (group == 0) {
-    raise_registers<216>();
+    raise_registers<168>();
     if constexpr (kMeasures)
       measure_part(d, walk, parts, shared);
     else
       walk_part(d, walk, parts, shared);
   } else if (group < 3) {
-    lower_registers<80>();
+    lower_registers<96>();
     if constexpr (!kMeasures) finish_rows<Q>(d, walk, shared, group - 1);
   } else if (group == 3) {
-    lower_registers<80>();
-    make_values<Q>(d, tiles, walk, shared);
+    lower_registers<88>();
+    make_values<Q>(d, walk, shared);
   } else {
-    lower_registers<24>();
-    if (threadIdx.x == 4 * 128) bring_tiles(d, tiles, walk, shared);
+    lower_registers<32>();
+    if (threadIdx.x == 4 * 128) bring_tiles<kMeasures>(d, tiles, walk, shared);
   }
   __syncwarp();
   cluster_sync();  // a block's memory lives until the other one has written to it
@@ -97,18 +105,20 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kWalkThreads, 1)
 
 }  // namespace
 
-void walk_chunks(cudaStream_t stream, const DeltaView& d, const ChunkTiles& tiles, const Parts& parts) {
+void walk_chunks(Context& context, const DeltaView& d, const ChunkTiles& tiles, const Parts& parts) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared));
   const auto blocks = static_cast<unsigned>(2 * d.value_heads), sequences = static_cast<unsigned>(d.rows.sequences);
   const auto count = static_cast<unsigned>(parts.count);
   with_quads(d, [&](auto quads) {
     const auto run = [&](auto kernel, unsigned deep) {
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-      kernel<<<dim3(blocks, sequences, deep), kWalkThreads, kBytes, stream>>>(d, tiles, parts);
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "shared memory");
+      start(context, kernel,
+            {.grid = dim3(blocks, sequences, deep), .block = kWalkThreads, .shared = kBytes, .cluster = 2}, d, tiles,
+            parts);
     };
     if (count > 1) {
       run(walk_kernel<decltype(quads), true>, 2 * (count - 1));
-      join_parts(stream, d, parts);
+      join_parts(context, d, parts);
     }
     run(walk_kernel<decltype(quads), false>, count);
   });

@@ -16,15 +16,9 @@ struct Outputs {
   Shared& shared;
   int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 4;
   int64_t channel = int64_t{walk.head} * kHead + walk.slice * kColumns + column;
-  float4 norm[kQuads];
   typename Q::Raw z[2][kQuads];
   float o[32], squares[2];
 
-  __device__ void load_norm() {
-#pragma unroll
-    for (int q = 0; q < kQuads; ++q)
-      norm[q] = *reinterpret_cast<const float4*>(d.norm + walk.slice * kColumns + column + 16 * q);
-  }
   __device__ void load_gates(int c) {
     const int last = walk.end(c) - walk.begin(c) - 1;
     const int64_t first = walk.run.start + walk.begin(c);
@@ -39,6 +33,7 @@ struct Outputs {
     const int at = c % 2;
     if (threadIdx.x % 128 == 0) barrier_expect(&shared.squares_filled[at], kChunk * 4);
     barrier_wait(&shared.states_filled[at], c / 2 % 2);
+    publish_to_copies();
     const uint32_t queries = shared_address(stage.heads) + 2 * kTileBytes, states = shared_address(shared.states[at]);
     begin_products();
 #pragma unroll
@@ -54,6 +49,7 @@ struct Outputs {
                    updates = shared_address(shared.updates[at]);
     const float since[2] = {stage.decays[0][row], stage.decays[0][row + 8]};
     barrier_wait(&shared.updates_filled[at], c / 2 % 2);
+    publish_to_copies();
     wait_products<0>();
     settle(o);
     barrier_arrive(&shared.states_emptied[at]);
@@ -92,15 +88,19 @@ struct Outputs {
                address_in(1 - walk.slice, &shared.squares_filled[at]));
   }
   __device__ __forceinline__ void gate() {
-    const auto factor = [&](float x) { return (d.silu_gate ? x : 1.0f) * quick_sigmoid(x); };
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
+    for (int q = 0; q < kQuads; ++q) {
+      const float4 slope = *reinterpret_cast<const float4*>(shared.slope + column + 16 * q);
+      const float4 offset = *reinterpret_cast<const float4*>(shared.offset + column + 16 * q);
 #pragma unroll
-      for (int q = 0; q < kQuads; ++q) {
+      for (int i = 0; i < 2; ++i) {
         const float4 of = Q::widen(z[i][q]);
-        o[8 * q + 2 * i] *= norm[q].x * factor(of.x), o[8 * q + 2 * i + 1] *= norm[q].y * factor(of.y);
-        o[8 * q + 2 * i + 4] *= norm[q].z * factor(of.z), o[8 * q + 2 * i + 5] *= norm[q].w * factor(of.w);
+        o[8 * q + 2 * i] *= fmaf(of.x, slope.x, offset.x) * quick_sigmoid(of.x);
+        o[8 * q + 2 * i + 1] *= fmaf(of.y, slope.y, offset.y) * quick_sigmoid(of.y);
+        o[8 * q + 2 * i + 4] *= fmaf(of.z, slope.z, offset.z) * quick_sigmoid(of.z);
+        o[8 * q + 2 * i + 5] *= fmaf(of.w, slope.w, offset.w) * quick_sigmoid(of.w);
       }
+    }
   }
   __device__ __forceinline__ void write(int c) {
     const int at = c % 2, rows = walk.end(c) - walk.begin(c);
@@ -125,7 +125,6 @@ template <typename Q>
 __device__ void finish_rows(const DeltaView& d, const Walk& walk, Shared& shared, int first) {
   if (first >= walk.chunks) return;
   Outputs<Q> x{d, walk, shared};
-  x.load_norm();
   x.load_gates(first);
   Turn turn;
   if (first == 1) turn.next();

@@ -37,25 +37,33 @@ __device__ __forceinline__ void multiply_rows(float (&state)[64], const uint32_t
 }
 
 // v of this warp's 16 columns as the sums lie, in pairs of rows.
-__device__ __forceinline__ void load_values(uint32_t (&out)[16], const uint8_t* tile) {
-  const int lane = threadIdx.x % 32, piece = threadIdx.x / 32 * 2 + lane / 8 % 2;
+__device__ __forceinline__ void load_values(uint32_t (&out)[16], uint32_t at) {
 #pragma unroll
   for (int j = 0; j < 8; j += 2)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(out[2 * j]), "=r"(out[2 * j + 1]), "=r"(out[2 * j + 2]), "=r"(out[2 * j + 3])
-                 : "r"(shared_address(tile + swizzled(8 * (j + lane / 16) + lane % 8, piece))));
+                 : "r"(at + 8 * j * 128));
 }
 
-// beta v - beta since p, where p has S^T k, as a left operand: v[2 j] holds rows 8 j + 2 t, + 1 of column g, v[2 j + 1]
-// those of g + 8.
-__device__ __forceinline__ void take_from(const uint32_t (&v)[16], const float* factors, const float (&p)[32],
+// v of the lane's rows and columns, in f32: v[2 j] holds rows 8 j + 2 t, + 1 of column g, v[2 j + 1] those of g
+// + 8.
+__device__ __forceinline__ void widen(const uint32_t (&v)[16], float (&out)[32]) {
+#pragma unroll
+  for (int j = 0; j < 16; ++j) {
+    const float2 pair = halves_of(v[j]);
+    out[2 * j] = pair.x, out[2 * j + 1] = pair.y;
+  }
+}
+
+// v - since p, where p has S^T k, as a left operand.
+__device__ __forceinline__ void take_from(const float (&v)[32], const float* factors, const float (&p)[32],
                                           uint32_t (&out)[16]) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j + threadIdx.x % 4 * 2);
-    const float2 first = halves_of(v[2 * j]), second = halves_of(v[2 * j + 1]);
-    out[2 * j] = half_pair(fmaf(-factor.x, p[4 * j], first.x), fmaf(-factor.y, p[4 * j + 1], first.y));
-    out[2 * j + 1] = half_pair(fmaf(-factor.x, p[4 * j + 2], second.x), fmaf(-factor.y, p[4 * j + 3], second.y));
+    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j);
+#pragma unroll
+    for (int i = 4 * j; i < 4 * j + 4; i += 2)
+      out[i / 2] = half_pair(fmaf(-factor.x, p[i], v[i]), fmaf(-factor.y, p[i + 1], v[i + 1]));
   }
 }
 
@@ -63,7 +71,7 @@ __device__ __forceinline__ void take_from(const uint32_t (&v)[16], const float* 
 __device__ __forceinline__ void pack_scaled(const float (&p)[32], const float* factors, uint32_t (&out)[16]) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j + threadIdx.x % 4 * 2);
+    const float2 factor = *reinterpret_cast<const float2*>(factors + 8 * j);
     out[2 * j] = half_pair(factor.x * p[4 * j], factor.y * p[4 * j + 1]);
     out[2 * j + 1] = half_pair(factor.x * p[4 * j + 2], factor.y * p[4 * j + 3]);
   }
@@ -94,11 +102,8 @@ __device__ __forceinline__ int tile_row(int column) {
   return column / 16 * 16 + column / 2 % 2 * 8 + column % 16 / 4 * 2 + column % 2;
 }
 
-// Four matrices of a left operand, columns 16 step .. 16 step + 15, to a tile of that kind.
-__device__ __forceinline__ void store_operand(uint8_t* tiles, int step, const uint32_t* operand) {
-  const int lane = threadIdx.x % 32, column = threadIdx.x % 128 / 32 * 16 + lane / 8 % 2 * 8 + lane % 8;
-  const uint32_t at =
-      shared_address(tiles + step / 4 * kTileBytes + swizzled(tile_row(column), step % 4 * 2 + lane / 16));
+// Four matrices of a left operand, to a tile of that kind.
+__device__ __forceinline__ void store_operand(uint32_t at, const uint32_t* operand) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(operand[0]),
                "r"(operand[1]), "r"(operand[2]), "r"(operand[3])
@@ -106,14 +111,33 @@ __device__ __forceinline__ void store_operand(uint8_t* tiles, int step, const ui
 #endif
 }
 
+// A lane's places in tiles, which stay in registers: made anew for every chunk they are a part of its latency.
+struct Places {
+  uint32_t values, operands[4];  // of v; of columns 16 step .. 16 step + 15 of an operand
+  uint32_t factors = threadIdx.x % 4 * 2;
+
+  __device__ Places() {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+    const int row = tile_row(warp * 16 + lane / 8 % 2 * 8 + lane % 8);
+    values = swizzled(lane / 16 * 8 + lane % 8, warp * 2 + lane / 8 % 2);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) operands[step] = swizzled(row, step * 2 + lane / 16);
+    settle(operands);
+    asm volatile("" : "+r"(values), "+r"(factors));
+  }
+};
+
 // The sums and operands of the four warps. kShows: outputs are wanted.
 template <bool kShows>
 struct Columns {
   float s[64], p[32];  // state; S^T k, then u
+  float wide[32];
   uint32_t held[32], v[16], left[16], written[16];
+  Places places;
 
   // Begins S^T k, and shows the state before chunk `c`.
   __device__ __forceinline__ void ask(Shared& shared, const Stage& stage, int c) {
+    pack(s, held);
     begin_products();
     multiply_head(p, held, shared_address(stage.heads));
     commit_products();
@@ -121,19 +145,22 @@ struct Columns {
     const int at = c % 2;
     barrier_wait(&shared.states_emptied[at], (c / 2 + 1) % 2);
 #pragma unroll
-    for (int step = 0; step < 8; ++step) store_operand(shared.states[at], step, held + 4 * step);
-    publish_to_copies();
+    for (int step = 0; step < 8; ++step)
+      store_operand(shared_address(shared.states[at]) + step / 4 * kTileBytes + places.operands[step % 4],
+                    held + 4 * step);
     barrier_arrive(&shared.states_filled[at]);
   }
   // From S^T k to the new state, which is left running.
   __device__ __forceinline__ void advance(Shared& shared, const Stage& stage, int c) {
     const int at = c % 2;
     barrier_wait(&shared.values_filled[at], c / 2 % 2);
-    load_values(v, shared.values[at]);
+    load_values(v, shared_address(shared.values[at]) + places.values);
+    widen(v, wide);
+    settle(wide);
+    barrier_arrive(&shared.values_emptied[at]);
     wait_products<0>();
     settle(p), settle(held);
-    take_from(v, stage.decays[2], p, left);
-    barrier_arrive(&shared.values_emptied[at]);
+    take_from(wide, stage.decays[0] + places.factors, p, left);
     begin_products();
     multiply_tile(p, left, shared_address(stage.mixes));
     commit_products();
@@ -142,7 +169,7 @@ struct Columns {
     for (int i = 0; i < 64; ++i) s[i] *= whole;
     wait_products<0>();
     settle(p);
-    pack_scaled(p, stage.decays[1], written);
+    pack_scaled(p, stage.decays[1] + places.factors, written);
     begin_products();
     multiply_rows(s, written, shared_address(stage.heads));
     commit_products();
@@ -153,8 +180,8 @@ struct Columns {
     pack(p, left);
     barrier_wait(&shared.updates_emptied[at], (c / 2 + 1) % 2);
 #pragma unroll
-    for (int step = 0; step < 4; ++step) store_operand(shared.updates[at], step, left + 4 * step);
-    publish_to_copies();
+    for (int step = 0; step < 4; ++step)
+      store_operand(shared_address(shared.updates[at]) + places.operands[step], left + 4 * step);
     barrier_arrive(&shared.updates_filled[at]);
   }
 };
@@ -162,24 +189,19 @@ struct Columns {
 // Walks all chunks of the part from the state that `x` holds.
 template <bool kShows>
 __device__ void walk_state(Columns<kShows>& x, const Walk& walk, Shared& shared) {
-  pack(x.s, x.held);
   Turn turn;
   barrier_wait(&shared.filled[turn.slot], turn.round);
-  x.ask(shared, shared.stages[turn.slot], 0);
-  for (int c = 0; c + 1 < walk.chunks; ++c) {
-    x.advance(shared, shared.stages[turn.slot], c);
+  for (int c = 0; c < walk.chunks; ++c) {
+    const Stage& stage = shared.stages[turn.slot];
     uint64_t* emptied = &shared.emptied[turn.slot];
     turn.next();
-    barrier_wait(&shared.filled[turn.slot], turn.round);
+    x.ask(shared, stage, c);
+    x.advance(shared, stage, c);
+    if (c + 1 < walk.chunks) barrier_wait(&shared.filled[turn.slot], turn.round);
     wait_products<0>();
     settle(x.s);
     release_stage(emptied);
-    pack(x.s, x.held);
-    x.ask(shared, shared.stages[turn.slot], c + 1);
   }
-  x.advance(shared, shared.stages[turn.slot], walk.chunks - 1);
-  wait_products<0>();
-  settle(x.s);
 }
 
 }  // namespace braid::cuda
