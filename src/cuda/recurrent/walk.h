@@ -23,13 +23,13 @@ struct Shared {
   // The state before the chunk, transposed, a row a column in the order of `tile_row`; u in the same way.
   uint8_t states[2][2 * kTileBytes];
   uint8_t updates[2][kTileBytes];
-  float squares[2][kChunk];                 // of the other block's columns
+  float squares[4][kChunk];                 // of the other block's columns
   float slope[kColumns], offset[kColumns];  // norm times the gate of z is (slope z + offset) sigmoid(z)
   uint64_t filled[kStages], emptied[kStages];
   uint64_t values_filled[2], values_emptied[2];
   uint64_t states_filled[2], states_emptied[2];
   uint64_t updates_filled[2], updates_emptied[2];
-  uint64_t squares_filled[2];
+  uint64_t squares_filled[4];
 };
 
 // A stage of the ring and how often the ring went round.

@@ -63,8 +63,8 @@ __device__ void begin_barriers(Shared& shared, int readers) {
     for (uint64_t* both : {shared.values_filled, shared.values_emptied, shared.states_filled, shared.states_emptied,
                            shared.updates_filled, shared.updates_emptied})
       barrier_init(both + i, 128);
-    barrier_init(&shared.squares_filled[i], 1);
   }
+  for (uint64_t& squares : shared.squares_filled) barrier_init(&squares, 1);
   barriers_made();
 }
 

@@ -1,5 +1,6 @@
 // The warp groups that make outputs, two of them in turns: o = since Q S + A u, normed and gated. The two blocks of a
-// head exchange sums of squares.
+// head exchange sums of squares. Those of chunk c lie in place c % 4: a block sends them when all warps of the other
+// one have sent those of c - 2, and so have read those of c - 4, while one of them may still be about to read c - 2.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +32,7 @@ struct Outputs {
   // Begins Q S.
   __device__ __forceinline__ void begin(const Stage& stage, int c) {
     const int at = c % 2;
-    if (threadIdx.x % 128 == 0) barrier_expect(&shared.squares_filled[at], kChunk * 4);
+    if (threadIdx.x % 128 == 0) barrier_expect(&shared.squares_filled[c % 4], kChunk * 4);
     barrier_wait(&shared.states_filled[at], c / 2 % 2);
     publish_to_copies();
     const uint32_t queries = shared_address(stage.heads) + 2 * kTileBytes, states = shared_address(shared.states[at]);
@@ -70,7 +71,7 @@ struct Outputs {
     return {o[8 * q + 2 * i], o[8 * q + 2 * i + 1], o[8 * q + 2 * i + 4], o[8 * q + 2 * i + 5]};
   }
   __device__ __forceinline__ void send_squares(int c) {
-    const int at = c % 2;
+    const int at = c % 4;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float sum = 0;
@@ -103,9 +104,9 @@ struct Outputs {
     }
   }
   __device__ __forceinline__ void write(int c) {
-    const int at = c % 2, rows = walk.end(c) - walk.begin(c);
+    const int at = c % 4, rows = walk.end(c) - walk.begin(c);
     const int64_t first = walk.run.start + walk.begin(c);
-    barrier_wait(&shared.squares_filled[at], c / 2 % 2);
+    barrier_wait(&shared.squares_filled[at], c / 4 % 2);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float factor = rsqrtf((squares[i] + shared.squares[at][row + 8 * i]) * (1.0f / kHead) + d.epsilon);
