@@ -126,6 +126,13 @@ View slot_rows(Context& context, const Experts& op) {
   return parts;
 }
 
+Experts rows_of(const Experts& op, int64_t first, int64_t count) {
+  Experts part = op;
+  for (Tensor* tensor : {&part.out, &part.x, &part.chosen, &part.weights, &part.shared_gate})
+    if (*tensor) *tensor = tensor->slice_rows(first, count);
+  return part;
+}
+
 }  // namespace
 
 View shared_rows(Context& context, const Experts& op) {
@@ -142,7 +149,12 @@ void launch(Context& context, const Experts& op) {
   CHECK(op.activation == Activation::Silu);
   const int64_t tokens = op.x.rows();
   if (tokens == 0) return;
-  if (experts_few(context, op)) return compute_few(context, op);
+  const Experts pass = rows_of(op, 0, std::min(tokens, kFewRows));
+  if (tokens <= kFewPassRows && experts_few(context, pass)) {
+    for (int64_t row = 0; row < tokens; row += kFewRows)
+      compute_few(context, rows_of(op, row, std::min(tokens - row, kFewRows)));
+    return;
+  }
   if (experts_stream(context, op)) return compute_streamed(context, op);
   if (experts_sort(context, op)) return compute_sorted(context, op);
   context.say_once(

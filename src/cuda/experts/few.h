@@ -10,6 +10,8 @@ namespace braid::cuda {
 
 // Most rows of x: with more, slots share experts.
 constexpr int64_t kFewRows = 8;
+// Most rows that are taken so many at a time: with more it is quicker to decode all experts once.
+constexpr int64_t kFewPassRows = 96;
 
 bool experts_few(const Context& context, const Experts& op);
 void compute_few(Context& context, const Experts& op);

@@ -82,6 +82,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   while ((got = ::recv(client, bytes, sizeof bytes, 0)) > 0) {
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) std::abort();  // the server hangs
+  // Else ports of ended connections wait until none is left.
+  const linger none{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(client, SOL_SOCKET, SO_LINGER, &none, sizeof none);
   ::close(client);
   return 0;
 }
