@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
-import pty
 import signal
 import subprocess
 import time
@@ -152,19 +151,9 @@ class Batch(braid.Case):
 
     def test_a_terminal_sees_how_far_it_is(self):
         self.write([chat(f"line-{i}", "Define river.", ignore_eos=True, max_tokens=128) for i in range(20)])
-        master, slave = pty.openpty()
-        process = subprocess.Popen([str(braid.BINARY / "braid"), *map(str, self.arguments("--max-parallel", 2))],
-                                   stdout=subprocess.DEVNULL, stderr=slave)
-        os.close(slave)
-        seen = b""
-        try:
-            while data := os.read(master, 4096):
-                seen += data
-        except OSError:  # how a pseudo terminal ends
-            pass
-        os.close(master)
-        self.assertEqual(process.wait(60), 0)
-        self.assertRegex(seen.decode(), r"answering \[#*-*\] +\d+%  \d+/20")
+        code, text = braid.run_on_terminal(*self.arguments("--max-parallel", 2))
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r"answering \[#*-*\] +\d+%  \d+/20")
 
     def test_places_that_take_no_answers(self):
         self.write([chat("a", "Define river.")])

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import shutil
 import struct
 import subprocess
@@ -24,6 +25,21 @@ def run(*arguments, text="", timeout=120):
     done = subprocess.run([str(BINARY / "braid"), *map(str, arguments)], input=text, capture_output=True, text=True,
                           timeout=timeout, encoding="utf-8")
     return done.returncode, done.stdout, done.stderr
+
+
+def run_on_terminal(*arguments, timeout=60):
+    """Exit code of `braid ARGUMENTS`, and what a terminal shows of it."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([str(BINARY / "braid"), *map(str, arguments)], stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    try:
+        while data := os.read(master, 4096):
+            seen += data
+    except OSError:  # how a pseudo terminal ends
+        pass
+    os.close(master)
+    return process.wait(timeout), seen.decode()
 
 
 class Case(unittest.TestCase):

@@ -1,8 +1,6 @@
 # braid bench --shape: random weights of a config alone, over a grid of batches and contexts.
 # SPDX-License-Identifier: Apache-2.0
 import json
-import os
-import pty
 import subprocess
 
 import braid
@@ -50,18 +48,8 @@ class Shape(braid.Case):
         self.assertEqual([line.split()[:3] for line in rest], [["prefill", "1", "4000"]])
 
     def test_a_terminal_sees_what_is_measured(self):
-        master, slave = pty.openpty()
-        process = subprocess.Popen(self.command("--batches", "1,2", "--contexts", "5", "--prompts", "30"), stdout=slave, stderr=slave)
-        os.close(slave)
-        seen = b""
-        try:
-            while data := os.read(master, 4096):
-                seen += data
-        except OSError:  # how a pseudo terminal ends
-            pass
-        os.close(master)
-        self.assertEqual(process.wait(60), 0)
-        text = seen.decode()
+        code, text = braid.run_on_terminal(*self.command("--batches", "1,2", "--contexts", "5", "--prompts", "30")[1:])
+        self.assertEqual(code, 0, text)
         for title in ("bench decode 1 at 5 [", "bench decode 2 at 5 [", "bench prefill 30 ["):
             self.assertIn(title, text)
         # Every line is printed where the bar was wiped, and nothing is left of it at the end.
