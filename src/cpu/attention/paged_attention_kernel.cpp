@@ -70,7 +70,7 @@ int64_t lay_out(const PagedAttention& op, const Cut& cut, float* base, Buffers& 
   const int64_t rows = cut.positions * cut.ratio;
   int64_t used = 0;
   const auto take = [&](int64_t count) {
-    float* at = base + used;
+    float* at = base == nullptr ? nullptr : base + used;  // none: only the sizes are wanted
     used += round_up(count, 16);
     return at;
   };

@@ -31,7 +31,7 @@ int64_t lay_out(const DeltaRule& op, float* base, Buffers& buffers) {
   segment.key_stride = padded_stride(op.key_size()), segment.value_stride = padded_stride(op.value_size());
   int64_t used = 0;
   const auto take = [&](int64_t count) {
-    float* at = base + used;
+    float* at = base == nullptr ? nullptr : base + used;  // none: only the sizes are wanted
     used += round_up(count, 16);
     return at;
   };
