@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "common/rig.h"
+#include "common/rounded.h"
 #include "common/saboteur.h"
 #include "cpu/executor.h"
 #include "engine/layerwise.h"
@@ -35,7 +38,8 @@ struct Subject {
 
 constexpr double kMagnified = 1e-4;
 // Between whole models in bf16 on a GPU, where pieces of other lengths take kernels that sum in another order, so that
-// operands round another way: the bound of the reference cases there.
+// operands round another way: the bound of the reference cases there. It says nothing of rows from the first one on
+// whose choice of experts rounding may turn over.
 constexpr double kWholeRounded = 3e-2;
 // How often a branch rounds between its input and what it writes: inputs of its products, keys, values, probabilities.
 constexpr double kRoundings = 8;
@@ -90,25 +94,63 @@ Logits fed(Rig& rig, size_t sequence, const std::vector<std::vector<int32_t>>& p
 // Each relation names what broke, or nothing.
 using Broken = std::optional<std::string>;
 
-Broken differ(const std::string& relation, const Logits& ours, const Logits& theirs,
-              std::pair<int64_t, double> width_and_bound) {
-  const double error = row_error(ours, theirs, width_and_bound.first);
-  if (error <= width_and_bound.second) return std::nullopt;
-  return fmt::format("{}: error {:.2e}, bound {:.2e}", relation, error, width_and_bound.second);
+struct Tolerance {
+  int64_t width = 0;  // of a row
+  double bound = 0;
+  std::vector<bool> rows;  // those that are held to it; empty: all
+};
+
+Broken differ(const std::string& relation, const Logits& ours, const Logits& theirs, const Tolerance& tolerance) {
+  const auto held = [&](const Logits& all) {
+    Logits out;
+    for (size_t row = 0, width = static_cast<size_t>(tolerance.width); row < all.size() / width; ++row)
+      if (tolerance.rows.empty() || tolerance.rows[row])
+        out.insert(out.end(), all.begin() + static_cast<int64_t>(row * width),
+                   all.begin() + static_cast<int64_t>((row + 1) * width));
+    return out;
+  };
+  const double error = ours.size() == theirs.size() ? row_error(held(ours), held(theirs), tolerance.width) : INFINITY;
+  if (error <= tolerance.bound) return std::nullopt;
+  return fmt::format("{}: error {:.2e}, bound {:.2e}", relation, error, tolerance.bound);
 }
 
-Broken pieces_equal_whole(Rig& rig, uint64_t seed, double bound) {
+// A random model on the executor in question.
+struct Question {
+  uint64_t seed = 0;
+  bool real_heads = false;
+  Rig& rig;
+  double bound = 0;
+
+  // What the `count` rows are held to that `feed` reads as one sequence from its start.
+  Tolerance tolerance(size_t count, const std::function<void(Rig&)>& feed) const {
+    Tolerance out{.width = rig.spec().vocabulary, .bound = bound};
+    if (bound != kWholeRounded) return out;
+    Rounded exact(make_reference_executor(), false), rounded(make_reference_executor(), true);
+    for (Rounded* executor : {&exact, &rounded}) {
+      Rig trusted(seed, real_heads, *executor);
+      feed(trusted);
+    }
+    out.rows = decided_rows(exact.scores(), rounded.scores(), count);
+    return out;
+  }
+};
+
+Broken pieces_equal_whole(const Question& question) {
+  auto& [seed, real_heads, rig, bound] = question;
   const int64_t width = rig.spec().vocabulary, length = 1 + static_cast<int64_t>(uniform(seed, 0, 1) * 200);
   const std::vector<int32_t> tokens = random_tokens(seed, length, width);
+  const Tolerance tolerance =
+      question.tolerance(tokens.size(), [&](Rig& trusted) { trusted.feed(trusted.start(), tokens); });
   const Logits whole = rig.feed(rig.start(), tokens);
-  if (auto broken = differ("pieces = whole", fed(rig, rig.start(), pieces(tokens, seed, 90)), whole, {width, bound}))
+  if (auto broken = differ("pieces = whole", fed(rig, rig.start(), pieces(tokens, seed, 90)), whole, tolerance))
     return broken;
   const std::vector<int32_t> first(tokens.begin(), tokens.begin() + std::min<int64_t>(length, 70));
   const Logits start(whole.begin(), whole.begin() + std::ssize(first) * width);
-  return differ("token by token = whole", fed(rig, rig.start(), pieces(first, seed, 0)), start, {width, bound});
+  return differ("token by token = whole", fed(rig, rig.start(), pieces(first, seed, 0)), start, tolerance);
 }
 
-Broken batch_equals_alone(Rig& rig, uint64_t seed, double bound) {
+Broken batch_equals_alone(const Question& question) {
+  auto& [seed, real_heads, rig, bound] = question;
   const int64_t width = rig.spec().vocabulary;
   std::vector<std::pair<size_t, std::vector<int32_t>>> first, second;
   std::vector<Logits> alone;
@@ -125,13 +167,18 @@ Broken batch_equals_alone(Rig& rig, uint64_t seed, double bound) {
   for (size_t i = 0; i < first.size(); ++i) {
     Logits both = together[i];
     both.insert(both.end(), later[i].begin(), later[i].end());
+    std::vector<int32_t> tokens = first[i].second;
+    tokens.insert(tokens.end(), second[i].second.begin(), second[i].second.end());
+    const Tolerance tolerance =
+        question.tolerance(tokens.size(), [&](Rig& trusted) { trusted.feed(trusted.start(), tokens); });
     // The same pieces in the same order: on a CPU neighbours change nothing, not even the last bit.
-    if (auto broken = differ("batch = alone", both, alone[i], {width, bound})) return broken;
+    if (auto broken = differ("batch = alone", both, alone[i], tolerance)) return broken;
   }
   return std::nullopt;
 }
 
-Broken moved_equals_stayed(Rig& rig, uint64_t seed) {
+Broken moved_equals_stayed(const Question& question) {
+  auto& [seed, real_heads, rig, bound] = question;
   const int64_t width = rig.spec().vocabulary;
   const auto before = random_tokens(seed, 1 + static_cast<int64_t>(uniform(seed, 1, 5) * 80), width),
              after = random_tokens(seed + 1, 9, width);
@@ -141,13 +188,14 @@ Broken moved_equals_stayed(Rig& rig, uint64_t seed) {
   const size_t fork = rig.fork(stays);
   rig.move(moves);
   const Logits expected = rig.feed(stays, after);
-  if (auto broken = differ("moved = stayed", rig.feed(moves, after), expected, {width, 0.0})) return broken;
-  if (auto broken = differ("forked = stayed", rig.feed(fork, after), expected, {width, 0.0})) return broken;
+  if (auto broken = differ("moved = stayed", rig.feed(moves, after), expected, {width, bound})) return broken;
+  if (auto broken = differ("forked = stayed", rig.feed(fork, after), expected, {width, bound})) return broken;
   rig.check_integrity();
   return std::nullopt;
 }
 
-Broken drafts_in_pieces_equal_whole(Rig& rig, uint64_t seed, double bound) {
+Broken drafts_in_pieces_equal_whole(const Question& question) {
+  auto& [seed, real_heads, rig, bound] = question;
   if (!rig.spec().drafter) return std::nullopt;
   const int64_t width = rig.spec().vocabulary;
   const auto tokens = random_tokens(seed, 40, width), next = random_tokens(seed + 1, 40, width);
@@ -159,21 +207,23 @@ Broken drafts_in_pieces_equal_whole(Rig& rig, uint64_t seed, double bound) {
                                        {next.begin() + from, next.begin() + to});
     parts.insert(parts.end(), rows.begin(), rows.end());
   }
-  return differ("drafts in pieces = whole", parts, whole, {width, bound});
+  const Tolerance tolerance =
+      question.tolerance(tokens.size(), [&](Rig& trusted) { trusted.feed_draft(trusted.start(), tokens, next); });
+  return differ("drafts in pieces = whole", parts, whole, tolerance);
 }
 
 using MakeExecutor = std::function<std::unique_ptr<Executor>()>;
 
 Broken every_relation(uint64_t seed, bool real_heads, const Subject& subject) {
   const auto executor = subject.make();
-  const auto with_rig = [&](const std::function<Broken(Rig&)>& relation) {
+  const auto holds = [&](Broken (*relation)(const Question&), double bound) {
     Rig rig(seed, real_heads, *executor);
-    return relation(rig);
+    return relation({seed, real_heads, rig, bound});
   };
-  if (auto broken = with_rig([&](Rig& rig) { return pieces_equal_whole(rig, seed, subject.pieces); })) return broken;
-  if (auto broken = with_rig([&](Rig& rig) { return batch_equals_alone(rig, seed, subject.batch); })) return broken;
-  if (auto broken = with_rig([&](Rig& rig) { return moved_equals_stayed(rig, seed); })) return broken;
-  return with_rig([&](Rig& rig) { return drafts_in_pieces_equal_whole(rig, seed, subject.pieces); });
+  if (auto broken = holds(pieces_equal_whole, subject.pieces)) return broken;
+  if (auto broken = holds(batch_equals_alone, subject.batch)) return broken;
+  if (auto broken = holds(moved_equals_stayed, 0.0)) return broken;
+  return holds(drafts_in_pieces_equal_whole, subject.pieces);
 }
 
 // The whole model where rounding allows a statement, else branch by branch.
@@ -224,6 +274,21 @@ TEST_P(Relations, HoldForRandomModels) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Relations, testing::Range(0, 6));
+
+// Of model 283's rows three choose their one expert by less than bf16 decides, in the last layer.
+TEST(Relations, NearTiesAreNotHeldToRounding) {
+  constexpr uint64_t seed = 283;
+  const auto executor = make_reference_executor();
+  Rig rig(seed, true, *executor);
+  const auto tokens = random_tokens(seed, 60, rig.spec().vocabulary);
+  const auto feed = [&](Rig& trusted) { trusted.feed(trusted.start(), tokens); };
+  const auto rows = Question{seed, true, rig, kWholeRounded}.tolerance(tokens.size(), feed).rows;
+  std::vector<int64_t> left_out;
+  for (auto row = rows.begin(); (row = std::find(row, rows.end(), false)) != rows.end(); ++row)
+    left_out.push_back(row - rows.begin());
+  EXPECT_EQ(left_out, (std::vector<int64_t>{0, 34, 36}));
+  EXPECT_TRUE((Question{seed, true, rig, kMagnified}.tolerance(tokens.size(), feed).rows.empty()));
+}
 
 // Each defect is planted into the reference executor; some model's relation must break because of it.
 TEST(Relations, PlantedDefectsAreCaught) {
