@@ -86,11 +86,17 @@ TEST(Linear, AgreesWithNumbersByHand) {
 // Row counts and weights on both sides of where an executor changes its kernel.
 TEST(Linear, HoldsForAlignedRowsOfEveryFormat) {
   for (const Format& format : all_formats())
-    for (const Shape& shape : {Shape{1, 200, 512}, Shape{1, 384, 5120}, Shape{3, 384, 256}, Shape{4, 136, 1024},
-                               Shape{8, 136, 640}, Shape{16, 130, 256}, Shape{17, 256, 256}, Shape{33, 136, 384},
-                               Shape{130, 384, 128}, Shape{255, 128, 256}, Shape{256, 128, 256}, Shape{259, 264, 128}})
+    for (const Shape& shape :
+         {Shape{1, 200, 512}, Shape{1, 384, 5120}, Shape{3, 384, 256}, Shape{4, 136, 1024}, Shape{8, 136, 640},
+          Shape{16, 130, 256}, Shape{17, 256, 256}, Shape{33, 136, 384}, Shape{130, 384, 128}, Shape{255, 128, 256},
+          Shape{256, 128, 256}, Shape{259, 264, 128}, Shape{1, 3200, 768}, Shape{5, 2300, 256}, Shape{9, 2300, 256}})
       for (const DType type : {DType::F32, DType::BF16})
         hold([&](Case& c) -> Op { return one_aligned(c, format, type, shape); });
+}
+
+// So many that every block of a GPU has more of them than it has warps.
+TEST(Linear, HoldsForWeightsOfManyRows) {
+  hold([&](Case& c) -> Op { return one_aligned(c, Fp8Block{}, DType::BF16, {5, 34900, 256}); });
 }
 
 // Targets that one launch may take together, and one that it may not.

@@ -3,21 +3,62 @@
 
 #include <algorithm>
 
-#include "cuda/linear/stream_kernel.h"
+#include "cuda/experts/stream_kernel.h"
 #include "cuda/packing.h"
 
 namespace braid::cuda {
 namespace {
 
-constexpr int kColumns = 8;  // of the tensor cores; a slot is a product of one row
+constexpr int64_t kMemory = int64_t{216} << 10;  // dynamic shared memory of a block at most
+constexpr int64_t kFewestStages = 4;  // of the ring, and of a block: fewer cost more in joining than they win
 
 int pieces_of(const Codes& codes) { return codes.coding == Coding::Fp8 ? 2 : 1; }
 int32_t stages_of(const Codes& codes) {
   return static_cast<int32_t>(codes.columns / (codes.coding == Coding::Fp8 ? 128 : 64));
 }
 
+// Whether a weight has a form for this kernel, on this device; gated: rows of gate, then of up.
+bool streams(const Context& context, const Codes& codes, bool gated) {
+  if (!context.hopper() || codes.rows == 0) return false;
+  const bool fp8 = codes.coding == Coding::Fp8 && codes.block_columns == 128 && codes.block_rows % 64 == 0;
+  return (fp8 || codes.coding == Coding::BF16) && codes.columns % 128 == 0 && (!gated || codes.rows % 128 == 0) &&
+         reinterpret_cast<uintptr_t>(codes.data) % 16 == 0;
+}
+
+StreamSource stream_source(const Codes& codes) {
+  const std::optional<CUtensorMap> map = weight_map(codes);
+  CHECK(map, "the driver makes no map of weights");
+  return {.map = *map,
+          .scales = codes.scales,
+          .scale_columns = codes.scale_columns,
+          .scale_rows = codes.scale_rows,
+          .block_rows = codes.block_rows,
+          .rows = static_cast<int32_t>(codes.rows)};
+}
+
+// Fills in what the launch chooses.
+Extents stream_extents(Context& context, Stream& s) {
+  const int64_t units = int64_t{s.tiles} * s.stages;
+  const int64_t blocks = std::clamp<int64_t>(units / kFewestStages, 1, context.multiprocessors());
+  const int64_t held = int64_t{s.x_rows} * s.row_bytes + 4 * int64_t{s.x_rows} * s.stages * kStreamColumns + 128 + 1024;
+  s.ring = static_cast<int32_t>(std::clamp<int64_t>((kMemory - held) / kStageBytes, kFewestStages, kStreamRing));
+  s.parts = context.take<float>(blocks * kGroups * kGroupThreads * kStreamColumns / 2);
+  s.flags = context.flags();
+  CHECK(blocks * kGroups <= Context::kFlags);
+  return {.grid = static_cast<unsigned>(blocks),
+          .block = kStreamThreads,
+          .shared = static_cast<size_t>(held + int64_t{s.ring} * kStageBytes)};
+}
+
+void launch_stream(Context& context, void (*kernel)(Stream), Stream& stream) {
+  const Extents extents = stream_extents(context, stream);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(extents.shared)),
+        "shared memory");
+  start(context, kernel, extents, stream);
+}
+
 Stream common(const Experts& op) {
-  Stream s{.source_count = op.shared_gate_up != nullptr ? 2 : 1, .tokens = static_cast<int32_t>(op.x.rows())};
+  Stream s{.tokens = static_cast<int32_t>(op.x.rows())};
   s.chosen = op.chosen.as<int32_t>(), s.chosen_stride = op.chosen.stride(0);
   s.weights = view(op.weights), s.shared_gate = view(op.shared_gate);
   s.k = static_cast<int32_t>(op.chosen.width());
@@ -44,7 +85,7 @@ void run(Context& context, const Experts& op) {
     first.tiles += static_cast<int32_t>(tokens * (codes.rows / 128));
   }
   first.x_rows = static_cast<int32_t>(tokens), first.row_bytes = pieces_of(gate_up) * 128 * first.stages;
-  launch_stream(context, stream_kernel<kFp8, kColumns, StreamMode::Chosen>, first, kColumns);
+  launch_stream(context, stream_kernel<kFp8, StreamMode::Chosen>, first);
 
   Stream second = common(op);
   second.x = hidden, second.out = view(op.out), second.slot_stages = stages_of(down);
@@ -55,7 +96,7 @@ void run(Context& context, const Experts& op) {
   // A block has at most this many rows of x, since it holds an even share of the stages.
   second.x_rows = static_cast<int32_t>(std::min<int64_t>(tokens, tokens / context.multiprocessors() + 2));
   second.row_bytes = pieces_of(down) * 128 * second.stages;
-  launch_stream(context, stream_kernel<kFp8, kColumns, StreamMode::Joined>, second, kColumns);
+  launch_stream(context, stream_kernel<kFp8, StreamMode::Joined>, second);
 }
 
 }  // namespace

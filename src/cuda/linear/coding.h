@@ -56,6 +56,27 @@ __device__ inline void load_16(float (&values)[16], const View& x, int64_t at) {
   }
 }
 
+// Eight numbers from element `at` on, as they lie there: a multiple of 16 bytes.
+template <bool kBf16>
+struct EightOfX {
+  uint4 words[kBf16 ? 1 : 2];
+
+  __device__ void load(const View& x, int64_t at) {
+    const auto* from = reinterpret_cast<const uint4*>(static_cast<const char*>(x.data) + at * (kBf16 ? 2 : 4));
+#pragma unroll
+    for (int i = 0; i < (kBf16 ? 1 : 2); ++i) words[i] = from[i];
+  }
+  __device__ void get(float (&values)[8]) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const uint4& four = words[kBf16 ? 0 : i / 4];
+      const int at = kBf16 ? i / 2 : i % 4;
+      const uint32_t word = at == 0 ? four.x : at == 1 ? four.y : at == 2 ? four.z : four.w;
+      values[i] = __uint_as_float(!kBf16 ? word : i % 2 == 0 ? word << 16 : word & 0xFFFF0000u);
+    }
+  }
+};
+
 // The scale of the numbers of `lanes` neighbouring lanes, which call this together.
 template <int lanes>
 __device__ inline float scale_of(const float (&values)[16]) {

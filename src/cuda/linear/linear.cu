@@ -7,7 +7,6 @@
 #include "cuda/linear/product.h"
 #include "cuda/linear/ring.h"
 #include "cuda/linear/select.h"
-#include "cuda/linear/stream.h"
 #include "cuda/packing.h"
 
 namespace braid::cuda {
@@ -55,9 +54,8 @@ ProductKernel kernel_for(Context& context, const Product& p) {
                          .gated = p.gated,
                          .simple = p.groups == nullptr && p.list == nullptr && p.divide == 1 && !p.gated};
   const bool whole = p.groups == nullptr && extents.aligned;
-  extents.streams = whole && p.slots <= kFewTokens && streams(context, p.codes, p.gated) &&
-                    stream_holds(p.codes, p.slots) && !p.codes.row_scales;
-  if (whole && p.slots <= kPassTokens && has_ring(context, p.codes)) extents.ring_rows = ring_rows(p.codes);
+  if (whole && p.slots <= kPassTokens && has_ring(context, p.codes))
+    extents.ring_rows = ring_rows(context, p.codes, p.gated);
   extents.matrix_library = p.groups == nullptr && (p.gated || aligned(p.out)) && p.slots > kThinFewTokens &&
                            p.codes.rows % 8 == 0 && context.matrices() != nullptr;
   return choose_product(extents);
@@ -66,8 +64,7 @@ ProductKernel kernel_for(Context& context, const Product& p) {
 void multiply_by(Context& context, ProductKernel kernel, Product p) {
   if (kernel == ProductKernel::Plain) return multiply_plain(context, p);
   if (kernel == ProductKernel::Exact) return multiply_exact(context, {&p, 1});
-  if (kernel == ProductKernel::Stream) return multiply_streamed(context, {&p, 1});
-  if (kernel == ProductKernel::Ring) return multiply_decoded(context, {&p, 1});
+  if (kernel == ProductKernel::Ring) return multiply_ringed(context, {&p, 1});
   if (!aligned(p.x) || (kernel == ProductKernel::Wide && !p.x.bf16)) p.x = rounded_rows(context, p.x);
   if (kernel == ProductKernel::Coded) return multiply_coded(context, p);
   kernel == ProductKernel::Thin ? multiply_thin(context, p) : multiply_wide(context, p);
@@ -81,9 +78,9 @@ void multiply(Context& context, Product p) {
   if (!empty(p)) multiply_by(context, kernel_for(context, p), p);
 }
 
-// Targets that the streaming kernels take, of one coding, share a launch, and those that the exact one takes.
+// Targets that the ring kernel takes, of one coding, share a launch, and those that the exact one takes.
 void launch(Context& context, const Linear& op) {
-  std::map<std::pair<ProductKernel, Coding>, std::vector<Product>> streamed;
+  std::map<std::pair<Coding, bool>, std::vector<Product>> ringed;
   std::vector<Product> exact;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
@@ -94,16 +91,15 @@ void launch(Context& context, const Linear& op) {
                     .slots = op.x.rows()};
     if (empty(p)) continue;
     const ProductKernel kernel = kernel_for(context, p);
-    if (kernel == ProductKernel::Stream || kernel == ProductKernel::Ring)
-      streamed[{kernel, p.codes.coding}].push_back(p);
+    if (kernel == ProductKernel::Ring)
+      ringed[{p.codes.coding, p.codes.row_scales}].push_back(p);
     else if (kernel == ProductKernel::Exact)
       exact.push_back(p);
     else
       multiply_by(context, kernel, p);
   }
   if (!exact.empty()) multiply_exact(context, exact);
-  for (const auto& [kind, products] : streamed)
-    kind.first == ProductKernel::Ring ? multiply_decoded(context, products) : multiply_streamed(context, products);
+  for (const auto& [coding, products] : ringed) multiply_ringed(context, products);
 }
 
 void launch(Context& context, const GatedLinear& op) {

@@ -5,37 +5,88 @@
 #include <bit>
 
 #include "cuda/linear/ring_kernel.h"
+#include "cuda/linear/select.h"
 
 namespace braid::cuda {
 namespace {
 
-constexpr int64_t kMostRows = 16;
+constexpr int32_t kMostRows = 16;
+constexpr int64_t kHalf = int64_t{112} << 10, kWhole = int64_t{224} << 10;  // of a multiprocessor's shared memory
 
-template <RingForm kForm>
-void launch_rows(Context& context, Ring& stream) {
-  if (stream.tokens <= 8)
-    launch_ring<kForm, 1>(context, stream);
-  else
-    launch_ring<kForm, 2>(context, stream);
-}
+// Columns of the weight in a chunk of 128 bytes.
+int64_t chunk_columns(RingForm form) { return form == RingForm::Bf16 ? 64 : form == RingForm::Nvfp4 ? 256 : 128; }
 
-void launch_form(Context& context, Ring& stream, Coding coding) {
-  switch (coding) {
+RingForm form_of(const Codes& codes) {
+  switch (codes.coding) {
+    case Coding::BF16:
+      return RingForm::Bf16;
     case Coding::Fp8:
-      return launch_rows<RingForm::Fp8>(context, stream);
+      return codes.row_scales ? RingForm::Fp8 : RingForm::Fp8Blocks;
     case Coding::Int8:
-      return launch_rows<RingForm::Int8>(context, stream);
-    case Coding::Nvfp4:
-      return launch_rows<RingForm::Nvfp4>(context, stream);
+      return RingForm::Int8;
     default:
-      CHECK(false, "no stream of this coding");
+      CHECK(codes.coding == Coding::Nvfp4, "no ring of this coding");
+      return RingForm::Nvfp4;
   }
 }
 
-// Bytes that a block holds for one row of x.
-int64_t row_bytes(const Codes& codes) {
-  const int64_t chunks = codes.columns / ring_chunk_columns(codes.coding);
-  return codes.columns * 2 + 64 + 4 * chunks;
+// The extents of a launch, for which it fills in what the launch chooses; with more than kWhole it does not fit.
+Extents lay_out(Ring& s, RingForm form, int multiprocessors) {
+  constexpr int64_t kFewest = 2, kUsual = 3, kMost = kMostRing;  // chunks of a warp in shared memory
+  const RingGrid grid = ring_grid(s.tiles, s.chunks, s.tokens, multiprocessors);
+  const int tiles = (s.tiles + grid.clusters - 1) / grid.clusters, sets = s.tokens <= 8 ? 1 : 2;
+  s.most_chunks = (s.chunks + grid.ranks - 1) / grid.ranks;
+  const int warps = ring_warps(form, s.tokens);
+  s.parts = (tiles + grid.ranks - 1) / grid.ranks + warps;
+  const int64_t chunk = kChunkBytes + (form == RingForm::Nvfp4 ? kTileRows * 16 : 0);
+  const int64_t row = s.most_chunks * (2 * chunk_columns(form) + 4) + 64;
+  const int64_t held = 1024 + grid.ranks * s.parts * (sets * 512 + 4) + s.tokens * row, each = warps * chunk;
+  const int64_t needed = (int64_t{tiles} * s.most_chunks + warps - 1) / warps;
+  // Whether it fits beside a block of the launch before; more rows take too many registers for that.
+  const bool beside = sets == 1 && held + std::min(needed, kUsual) * each <= kHalf;
+  const int64_t memory = beside ? kHalf : kWhole;
+  s.ring = static_cast<int32_t>(
+      std::clamp<int64_t>((memory - held) / each, std::min(needed, kFewest), std::min(needed, kMost)));
+  // A block that begins only when the one before it ends has x wait behind all weights that it asked for.
+  s.early = beside ? s.ring : std::min<int32_t>(s.ring, kFewest);
+  return {.grid = static_cast<unsigned>(grid.clusters * grid.ranks),
+          .block = static_cast<unsigned>(warps) * 32,
+          .shared = static_cast<size_t>(held + s.ring * each),
+          .cluster = static_cast<unsigned>(grid.ranks)};
+}
+
+template <RingForm kForm>
+void launch_form(Context& context, Ring& s, const Extents& extents) {
+  constexpr int kFew = ring_warps(kForm, 1), kMany = ring_warps(kForm, kMostRows);
+  auto* kernel = s.tokens > 8                           ? ring_kernel<kForm, 2, kMany>
+                 : ring_warps(kForm, s.tokens) == kMany ? ring_kernel<kForm, 1, kMany>
+                                                        : ring_kernel<kForm, 1, kFew>;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(extents.shared)),
+        "shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+        "shared memory");
+  start(context, kernel, extents, s);
+}
+
+void launch_ring(Context& context, Ring& s, const Codes& codes) {
+  const Extents extents = lay_out(s, form_of(codes), context.multiprocessors());
+  switch (form_of(codes)) {
+    case RingForm::Bf16:
+      return launch_form<RingForm::Bf16>(context, s, extents);
+    case RingForm::Fp8:
+      return launch_form<RingForm::Fp8>(context, s, extents);
+    case RingForm::Fp8Blocks:
+      return launch_form<RingForm::Fp8Blocks>(context, s, extents);
+    case RingForm::Int8:
+      return launch_form<RingForm::Int8>(context, s, extents);
+    case RingForm::Nvfp4:
+      return launch_form<RingForm::Nvfp4>(context, s, extents);
+  }
+}
+
+int32_t tiles_of(const Codes& codes, bool gated) {
+  const int64_t tile = gated ? kTileRows / 2 : kTileRows, outputs = gated ? codes.rows / 2 : codes.rows;
+  return static_cast<int32_t>((outputs + tile - 1) / tile);
 }
 
 View rows_from(const View& v, int64_t first, int64_t count) {
@@ -45,14 +96,10 @@ View rows_from(const View& v, int64_t first, int64_t count) {
   return out;
 }
 
-RingSource ring_source(const Codes& codes, bool paired) {
-  const auto map_of = [&](MapOf of) {
-    const std::optional<CUtensorMap> map = stream_map(codes, of, paired);
-    CHECK(map, "the driver makes no map of weights");
-    return *map;
-  };
-  return {.map = map_of(MapOf::Codes),
-          .groups = codes.coding == Coding::Nvfp4 ? map_of(MapOf::Groups) : CUtensorMap{},
+RingSource ring_source(const Codes& codes) {
+  return {.codes = codes.data,
+          .groups = codes.groups,
+          .pitch = codes.columns / chunk_columns(form_of(codes)) * 128,
           .scales = codes.scales,
           .scale_columns = codes.scale_columns,
           .block_shift = std::countr_zero(static_cast<uint32_t>(codes.block_rows)),
@@ -61,42 +108,53 @@ RingSource ring_source(const Codes& codes, bool paired) {
 
 }  // namespace
 
-int32_t ring_chunk_columns(Coding coding) { return coding == Coding::Nvfp4 ? 256 : 128; }
-
 bool has_ring(const Context& context, const Codes& codes) {
   if (!context.hopper() || codes.rows == 0 || reinterpret_cast<uintptr_t>(codes.data) % 16 != 0) return false;
-  const bool form = codes.coding == Coding::Fp8 || codes.coding == Coding::Int8 || codes.coding == Coding::Nvfp4;
-  return form && codes.row_scales && std::has_single_bit(static_cast<uint32_t>(codes.block_rows)) &&
-         codes.columns % ring_chunk_columns(codes.coding) == 0;
+  if (codes.coding == Coding::F32 || codes.coding == Coding::F16) return false;
+  // Narrow ones are read in no time by kernels that do not round x.
+  if (codes.columns % 128 != 0) return false;
+  const int64_t columns = chunk_columns(form_of(codes));
+  const bool by_chunk = codes.coding == Coding::Fp8 && codes.block_columns == columns;
+  const bool scaled = (codes.row_scales || by_chunk) && std::has_single_bit(static_cast<uint32_t>(codes.block_rows));
+  return (codes.coding == Coding::BF16 || scaled) && codes.columns % columns == 0;
 }
 
-int64_t ring_rows(const Codes& codes) {
-  constexpr int64_t kMemory = int64_t{224} << 10, kRing = 4 * kRingWarps * (kChunkBytes + 512);
-  constexpr int64_t kParts = kPartBuffers * kMostCluster * kRingWarps * 512;  // of 8 rows
-  const int64_t left = kMemory - 1024 - kRing, each = row_bytes(codes);
-  const int64_t rows = (left - kParts) / each;
-  return rows <= 8 ? rows : std::clamp<int64_t>((left - 2 * kParts) / each, 8, kMostRows);
+namespace {
+
+int32_t rows_that_fit(Ring s, RingForm form, int multiprocessors) {
+  for (s.tokens = kMostRows; s.tokens > 0; --s.tokens)
+    if (lay_out(s, form, multiprocessors).shared <= kWhole) break;
+  return s.tokens;
 }
 
-RingGrid ring_grid(int tiles, int multiprocessors) { return {1, std::clamp(tiles, 1, multiprocessors)}; }
+}  // namespace
 
-void multiply_decoded(Context& context, std::span<const Product> products) {
+int64_t ring_rows(const Context& context, const Codes& codes, bool gated) {
+  const Ring s{.tiles = tiles_of(codes, gated),
+               .chunks = static_cast<int32_t>(codes.columns / chunk_columns(form_of(codes)))};
+  return rows_that_fit(s, form_of(codes), context.multiprocessors());
+}
+
+void multiply_ringed(Context& context, std::span<const Product> products) {
   const Product& first = products.front();
   Ring s{.source_count = static_cast<int32_t>(products.size()),
-         .chunks = static_cast<int32_t>(first.codes.columns / ring_chunk_columns(first.codes.coding)),
+         .chunks = static_cast<int32_t>(first.codes.columns / chunk_columns(form_of(first.codes))),
          .gated = first.gated};
   for (size_t i = 0; i < products.size(); ++i) {
-    s.sources[i] = ring_source(products[i].codes, first.gated);
+    s.sources[i] = ring_source(products[i].codes);
     s.sources[i].first_tile = s.tiles;
-    const int64_t tile = first.gated ? kTileRows / 2 : kTileRows;
-    s.tiles += static_cast<int32_t>((products[i].outputs() + tile - 1) / tile);
+    s.tiles += tiles_of(products[i].codes, first.gated);
   }
-  const int64_t most = ring_rows(first.codes);
+  const int32_t most = rows_that_fit(s, form_of(first.codes), context.multiprocessors());
+  if (most == 0) {  // sums of so many tiles do not
+    for (size_t i = 0; i < products.size(); ++i) multiply_ringed(context, products.subspan(i, 1));
+    return;
+  }
   for (int64_t row = 0; row < first.slots; row += most) {
-    const int64_t count = std::min(most, first.slots - row);
+    const int64_t count = std::min<int64_t>(most, first.slots - row);
     s.tokens = static_cast<int32_t>(count), s.x = rows_from(first.x, row, count);
     for (size_t i = 0; i < products.size(); ++i) s.sources[i].out = rows_from(products[i].out, row, count);
-    launch_form(context, s, first.codes.coding);
+    launch_ring(context, s, first.codes);
   }
 }
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <span>
 
@@ -15,9 +13,13 @@
 
 namespace braid::cuda {
 
+// Of a weight: a tile's rows, of which chunks have 128 bytes each.
+constexpr int kTileRows = 16, kChunkBytes = kTileRows * 128;
+
 // One weight of a stream, and where its tiles lie among all of them.
 struct RingSource {
-  CUtensorMap map, groups;  // of codes, and of NVFP4's scales of groups
+  const uint8_t *codes = nullptr, *groups = nullptr;  // of the weight; groups: NVFP4's scales
+  int64_t pitch = 0;                                  // bytes of a row of codes; of groups an eighth
   View out;
   const float* scales = nullptr;
   int32_t scale_columns = 0;
@@ -26,7 +28,9 @@ struct RingSource {
   int32_t first_tile = 0;
 };
 
-enum class RingForm { Fp8, Int8, Nvfp4 };
+enum class RingForm { Bf16, Fp8, Fp8Blocks, Int8, Nvfp4 };
+// Warps of a block: more of them hide more of what decoding and many rows of x wait for.
+constexpr int ring_warps(RingForm form, int64_t tokens) { return form == RingForm::Nvfp4 || tokens > 4 ? 12 : 8; }
 
 // Tiles are 16 rows of a source (gated: 8 rows of gate and the 8 of up that belong to them), with all rows of x.
 struct Ring {
@@ -37,17 +41,17 @@ struct Ring {
   View x;
   int32_t tokens = 0;
   // What the launch chooses.
-  int32_t ring = 0;    // chunks of a warp in shared memory
-  int32_t x_rows = 0;  // rows of x in shared memory
+  int32_t ring = 0;         // chunks of a warp in shared memory
+  int32_t early = 0;        // of these are asked for before x is
+  int32_t most_chunks = 0;  // of a tile that a block multiplies
+  int32_t parts = 0;        // sums of tiles that a block may leave to another
 };
 
-// Columns of the weight in a chunk.
-int32_t ring_chunk_columns(Coding coding);
 // Whether the weight has a form for this kernel, on this device.
 bool has_ring(const Context& context, const Codes& codes);
 // How many rows of x fit beside the weights; at most 16.
-int64_t ring_rows(const Codes& codes);
+int64_t ring_rows(const Context& context, const Codes& codes, bool gated);
 // Products that share x, their weights of one coding; gated: one. More rows of x than fit take several launches.
-void multiply_decoded(Context& context, std::span<const Product> products);
+void multiply_ringed(Context& context, std::span<const Product> products);
 
 }  // namespace braid::cuda

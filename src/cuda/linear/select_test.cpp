@@ -29,10 +29,10 @@ TEST(ChooseProduct, ThinUntilTheLibraryPays) {
   }
 }
 
-TEST(ChooseProduct, FewRowsStreamWhereTheyCan) {
+TEST(ChooseProduct, FewRowsGoThroughRingsWhereTheyCan) {
   ProductExtents few = usual(kFewTokens), many = usual(kFewTokens + 1), exact = usual(1);
-  few.streams = many.streams = exact.streams = true, exact.exact = true;
-  EXPECT_EQ(choose_product(few), ProductKernel::Stream);
+  few.ring_rows = many.ring_rows = exact.ring_rows = 16, exact.exact = true;
+  EXPECT_EQ(choose_product(few), ProductKernel::Ring);
   EXPECT_EQ(choose_product(many), ProductKernel::Coded);
   EXPECT_EQ(choose_product(exact), ProductKernel::Thin);
 }
@@ -80,6 +80,21 @@ TEST(ChooseProduct, SimpleProductsOfRowsAsTheyAreHaveTheirKernel) {
   ProductExtents grouped = gates, odd = gates;
   grouped.simple = false, odd.columns = 5121;
   for (const ProductExtents& e : {grouped, odd}) EXPECT_EQ(choose_product(e), ProductKernel::Plain);
+}
+
+TEST(RingGrid, PairsShareTilesWhereThatLeavesLessToTheLastOnes) {
+  const auto expect = [](int64_t tiles, int64_t tokens, int ranks, int clusters) {
+    const RingGrid grid = ring_grid(tiles, 40, tokens, 132);
+    EXPECT_EQ(grid.ranks, ranks) << tiles;
+    EXPECT_EQ(grid.clusters, clusters) << tiles;
+  };
+  expect(1024, 1, 1, 132);  // 8 tiles a block; pairs would have 16 halves
+  expect(128, 1, 1, 128), expect(132, 1, 1, 132);
+  expect(320, 1, 2, 66);  // 5 halves instead of 3 tiles
+  expect(64, 1, 2, 64), expect(1, 1, 2, 1);
+  expect(1024, kRingPairTokens, 2, 66);
+  EXPECT_EQ(ring_grid(5, 40, 16, 1).ranks, 1);  // a pair needs two multiprocessors, and two chunks
+  EXPECT_EQ(ring_grid(5, 1, 16, 132).ranks, 1);
 }
 
 }  // namespace

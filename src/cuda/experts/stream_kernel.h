@@ -1,8 +1,9 @@
-// The kernel of stream.h. Two groups of four warps multiply 64 weight rows each; one warp has the copy engine bring the
-// next stages. Weights are the left operand and rows of x the columns, so no weight is decoded: E4M3 codes go to the
-// tensor cores as they are, and a number of x is two E4M3 codes in two columns (coding.h), exact for bf16. Blocks share
-// the stages of all tiles evenly; who holds a tile's beginning adds what other blocks found of it, in order, so sums do
-// not depend on timing. Bounded by reading the weights.
+// The kernel of experts for few rows: every slot (a row of x and one of its experts) is a product of its own. Two
+// groups of four warps multiply 64 weight rows each; one warp has the copy engine bring the next stages. Weights are
+// the left operand and a row of x the columns, so no weight is decoded: E4M3 codes go to the tensor cores as they are,
+// and a number of x is two E4M3 codes in two columns (coding.h), exact for bf16. Blocks share the stages of all tiles
+// evenly; who holds a tile's beginning adds what other blocks found of it, in order, so sums do not depend on timing.
+// Bounded by reading the weights.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,37 +11,76 @@
 #include "cuda/common/reduce.h"
 #include "cuda/common/start.h"
 #include "cuda/common/tensor_map.h"
+#include "cuda/common/thread_copies.h"
 #include "cuda/common/warp_group.h"
 #include "cuda/linear/coding.h"
+#include "cuda/linear/product.h"
 #include "cuda/linear/shared_products_few.h"
-#include "cuda/linear/stream.h"
 
 namespace braid::cuda {
 
+// A weight of all experts, or of the shared one, and where its tiles lie among all of them.
+struct StreamSource {
+  CUtensorMap map;
+  const float* scales = nullptr;
+  int32_t scale_columns = 0, scale_rows = 0, block_rows = 1;
+  int32_t rows = 0;  // of one matrix
+  int32_t first_tile = 0;
+};
+
+// What tiles are:
+//   Chosen  64 + 64 rows of gate and up of the expert in one slot of one row of x (source 0), after all slots those of
+//           the shared expert (source 1); out is `hidden`: per row of x the slots' values, then the shared expert's
+//   Joined  128 outputs of one row of x, the sum over its slots and the shared expert, columns of `hidden` after each
+//           other
+enum class StreamMode { Chosen, Joined };
+
+struct Stream {
+  StreamSource sources[2];
+  int32_t tiles = 0;
+  int32_t stages = 0;  // of a tile: 128 bytes of each of its rows
+  View x, out;
+  int32_t tokens = 0;
+  const int32_t* chosen = nullptr;
+  int64_t chosen_stride = 0;
+  View weights, shared_gate;
+  int32_t k = 0;
+  int32_t slot_stages = 0;  // Joined: of one slot
+  int32_t x_rows = 0;       // rows of x in shared memory
+  int32_t row_bytes = 0;    // of each
+  // Work memory: sums of blocks that do not begin their tile, and whether they are there (zero between launches).
+  float* parts = nullptr;
+  int32_t* flags = nullptr;
+  int32_t ring = 0;  // stages in shared memory
+};
+
+constexpr int kStreamThreads = 288;
+constexpr int kStreamRing = 8;     // most stages in shared memory
+constexpr int kStreamColumns = 8;  // of the tensor cores
 constexpr int kGroups = 2, kGroupThreads = 128, kStageBytes = kGroups * kMapBytes;
 
 __device__ inline void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); }
 __device__ inline void sync_groups() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
-// An operand in shared memory: rows of 128 bytes as the copy engine puts them; or pieces of 16 bytes, `columns` of them
-// (at most 8) behind each other, `apart` bytes from one to the next along the sum, `group` bytes to the next 8 columns.
+// An operand in shared memory: rows of 128 bytes as the copy engine puts them; or pieces of 16 bytes, `apart` bytes
+// from one to the next along the sum.
 __device__ inline uint64_t tile_operand(uint32_t at) { return operand_at(at, 16); }
-__device__ inline uint64_t pieces_operand(uint32_t at, int apart, int group) {
-  return (uint64_t{at} & 0x3FFFF) >> 4 | static_cast<uint64_t>(apart >> 4) << 16 |
-         static_cast<uint64_t>(group >> 4) << 32;
+__device__ inline uint64_t pieces_operand(uint32_t at, int apart) {
+  return (uint64_t{at} & 0x3FFFF) >> 4 | static_cast<uint64_t>(apart >> 4) << 16;
 }
 
-template <bool kFp8, int kColumns, StreamMode kMode>
+template <bool kFp8, StreamMode kMode>
 struct Streaming {
   static constexpr int kPieces = kFp8 ? 2 : 1;           // columns of a row of x
   static constexpr int kStageColumns = kFp8 ? 128 : 64;  // of the weight
   static constexpr int kLanes = kStageColumns / 16;      // that prepare a stage of a row of x
-  static constexpr int kSums = kColumns / 2;
+  static constexpr int kSums = kStreamColumns / 2;
+  static constexpr int kApart = 16 * kPieces;  // bytes from a piece of x to the next along the sum
 
   const Stream& s;
   uint8_t* ring;    // [s.ring][group][64 rows of 128 bytes]
   uint8_t* x;       // prepared
-  float* x_scales;  // [rows in memory][stages][kColumns]
+  float* x_scales;  // [rows in memory][stages][kStreamColumns]
   float* up;        // [kSums][128]: what the second group hands to the first
   float (*w_scales)[kGroups];
   uint64_t *full, *empty;
@@ -55,13 +95,11 @@ struct Streaming {
   };
   __device__ Place place(int tile) const {
     Place p{0, 0, 0, 0, 64, -1};
-    if constexpr (kMode == StreamMode::Rows) {
-      while (p.source + 1 < s.source_count && tile >= s.sources[p.source + 1].first_tile) ++p.source;
-      const int local = tile - s.sources[p.source].first_tile;
-      p.column = local * (s.gated ? 64 : 128);
-      if (s.gated) p.apart = s.sources[p.source].rows / 2;
-    } else if constexpr (kMode == StreamMode::Chosen) {
-      const int routed = s.sources[0].rows / 128, shared = s.sources[1].rows / 128;  // tiles of an expert
+    const int routed = s.sources[0].rows / 128;  // tiles of an expert
+    if constexpr (kMode == StreamMode::Joined) {
+      p.row_of_x = tile / routed, p.column = tile % routed * 128, p.row = p.column;
+    } else {
+      const int shared = s.sources[1].rows / 128;
       const bool is_shared = tile >= s.sources[1].first_tile;
       const int item = is_shared ? tile - s.sources[1].first_tile : tile, each = is_shared ? shared : routed;
       p.source = is_shared, p.slot = is_shared ? -1 : item / each;
@@ -69,12 +107,7 @@ struct Streaming {
       p.column = item % each * 64 + (is_shared ? s.k : p.slot % s.k) * routed * 64;
       p.apart = s.sources[p.source].rows / 2;
       p.row = item % each * 64;
-      return p;
-    } else {
-      const int each = s.sources[0].rows / 128;
-      p.row_of_x = tile / each, p.column = tile % each * 128;
     }
-    p.row = p.column;
     return p;
   }
   __device__ int expert(int slot) const { return s.chosen[slot / s.k * s.chosen_stride + slot % s.k]; }
@@ -93,7 +126,6 @@ struct Streaming {
         column = source != 0 ? stage - s.k * routed_stages : stage - slot * routed_stages;
         matrix = source != 0 ? 0 : expert(p.row_of_x * s.k + slot);
       }
-      if (kMode == StreamMode::Rows && unit == begin + s.ring) fetch_ahead(group, unit);
       const StreamSource& from = s.sources[source];
       const int64_t row = p.row + group * p.apart;
       barrier_wait(empty + at, parity);
@@ -102,8 +134,9 @@ struct Streaming {
                 static_cast<int>(matrix * from.rows + row), full + at);
       if constexpr (kFp8) {
         const int64_t block = min(row, int64_t{from.rows} - 1) / from.block_rows;
-        copy_scale(&w_scales[at][group], from.scales + (matrix * from.scale_rows + block) * from.scale_columns + column,
-                   full + at);
+        copy_async<4>(&w_scales[at][group],
+                      from.scales + (matrix * from.scale_rows + block) * from.scale_columns + column);
+        arrive_after_copies(full + at);
       }
       if (++at == s.ring) at = 0, parity ^= 1;
       if (++stage < s.stages) continue;
@@ -113,20 +146,6 @@ struct Streaming {
       if (kMode == StreamMode::Chosen) matrix = p.slot >= 0 ? expert(p.slot) : 0;
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
-  }
-  // Asks for the units after those that the ring holds, as far as the second-level cache: while x is not there yet.
-  __device__ void fetch_ahead(int group, int from) const {
-    constexpr int kUnits = 8;
-    for (int unit = from; unit < min(end, from + kUnits); ++unit) {
-      const Place p = place(unit / s.stages);
-      const StreamSource& source = s.sources[p.source];
-      const int column = unit % s.stages * kStageColumns, row = static_cast<int>(p.row + group * p.apart);
-#if __CUDA_ARCH__ >= 900
-      asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&source.map), "r"(column),
-                   "r"(row)
-                   : "memory");
-#endif
-    }
   }
   __device__ static void copy_tile(void* to, const CUtensorMap& map, int column, int row, uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -139,23 +158,11 @@ struct Streaming {
         : "memory");
 #endif
   }
-  __device__ static void copy_scale(float* to, const float* from, uint64_t* barrier) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%2];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(shared_address(barrier))
-                 : "memory");
-#endif
-  }
-
   // The first row of x that is in memory, and how many are: all, but of Joined those of this block's tiles.
   __device__ int first_row() const { return kMode == StreamMode::Joined ? place(begin / s.stages).row_of_x : 0; }
   __device__ int rows_in_memory() const {
     return kMode == StreamMode::Joined ? place((end - 1) / s.stages).row_of_x - first_row() + 1 : s.tokens;
   }
-  // Bytes between pieces along the sum, and to the next 8 columns.
-  __device__ int apart() const { return 16 * (kMode == StreamMode::Rows ? min(s.tokens * kPieces, 8) : kPieces); }
-  __device__ int group_bytes() const { return kMode == StreamMode::Rows ? apart() * s.stages * 8 : 0; }
   __device__ float factor(int row, int stage) const {
     if constexpr (kMode != StreamMode::Joined) return 1;
     const int slot = stage / s.slot_stages;
@@ -184,9 +191,7 @@ struct Streaming {
     }
   }
   __device__ uint8_t* piece_at(int row, int piece, int along) const {
-    if constexpr (kMode != StreamMode::Rows) return x + row * s.row_bytes + along * apart() + piece * 16;
-    const int column = row * kPieces + piece;
-    return x + column / 8 * group_bytes() + along * apart() + column % 8 * 16;
+    return x + row * s.row_bytes + along * kApart + piece * 16;
   }
   __device__ void put_x(const float (&values)[16], float by, int row, int stage, int lane) const {
     if constexpr (kFp8) {
@@ -196,10 +201,9 @@ struct Streaming {
       *reinterpret_cast<uint4*>(piece_at(row, 0, stage * 8 + lane)) = {words[0], words[1], words[2], words[3]};
       code_rest_16(words, values, 1 / scale);
       *reinterpret_cast<uint4*>(piece_at(row, 1, stage * 8 + lane)) = {words[0], words[1], words[2], words[3]};
-      const int column = kMode == StreamMode::Rows ? 2 * row : 0, of_row = kMode == StreamMode::Rows ? 0 : row;
       if (lane == 0)
-        *reinterpret_cast<float2*>(x_scales + (of_row * s.stages + stage) * kColumns + column) = {
-            scale * by, scale * by * kRestScale};
+        *reinterpret_cast<float2*>(x_scales + (row * s.stages + stage) * kStreamColumns) = {scale * by,
+                                                                                            scale * by * kRestScale};
     } else {
       uint32_t words[8];
 #pragma unroll
@@ -215,21 +219,22 @@ struct Streaming {
   // A group's products of all units of this block.
   __device__ void multiply(int group) const {
     const uint32_t left = shared_address(ring) + group * kMapBytes, right = shared_address(x);
-    const int step = apart(), columns = group_bytes(), first = first_row(), pair = threadIdx.x % 4 * 2;
+    const int first = first_row(), pair = threadIdx.x % 4 * 2;
     float sums[kSums] = {}, fresh[kSums] = {};
     for (int unit = begin, at = 0, parity = 0; unit < end;) {
       const int tile = unit / s.stages, first_stage = unit - tile * s.stages, until = min((tile + 1) * s.stages, end);
       const Place p = place(tile);
       const int row = p.row_of_x - (kMode == StreamMode::Joined ? first : 0);
-      const float* scales = x_scales + row * s.stages * kColumns + pair;
+      const float* scales = x_scales + row * s.stages * kStreamColumns + pair;
       for (int stage = first_stage; unit < until; ++unit, ++stage) {
         barrier_wait(full + at, parity);
         const uint64_t a = tile_operand(left + at * kStageBytes);
-        const uint64_t b = pieces_operand(right + row * s.row_bytes + stage * 8 * step, step, columns);
+        const uint64_t b = pieces_operand(right + row * s.row_bytes + stage * 8 * kApart, kApart);
         begin_products();
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          SharedProduct<kColumns, kFp8>::add(kFp8 ? fresh : sums, a + 2 * i, b + (2 * i * step >> 4), !kFp8 || i > 0);
+          SharedProduct<kStreamColumns, kFp8>::add(kFp8 ? fresh : sums, a + 2 * i, b + (2 * i * kApart >> 4),
+                                                   !kFp8 || i > 0);
         commit_products();
         wait_products<0>();
         const float by = kFp8 ? w_scales[at][group] : 1.0f;
@@ -237,8 +242,8 @@ struct Streaming {
         if constexpr (kFp8) {
           settle(fresh);
 #pragma unroll
-          for (int j = 0; j < kColumns / 8; ++j) {
-            const float2 of_x = *reinterpret_cast<const float2*>(scales + stage * kColumns + 8 * j);
+          for (int j = 0; j < kStreamColumns / 8; ++j) {
+            const float2 of_x = *reinterpret_cast<const float2*>(scales + stage * kStreamColumns + 8 * j);
 #pragma unroll
             for (int i = 0; i < 4; ++i) sums[4 * j + i] += by * (i % 2 == 0 ? of_x.x : of_x.y) * fresh[4 * j + i];
           }
@@ -302,62 +307,53 @@ struct Streaming {
     }
   }
 
-  // Stores a tile: a row of sums is a weight row, a column (or two) a row of x.
+  // Stores a tile: a row of sums is a weight row, the first column (or two) the row of x.
   __device__ void finish(int group, const Place& p, const float (&sums)[kSums]) const {
-    const bool pairs = kMode == StreamMode::Chosen || (kMode == StreamMode::Rows && s.gated);
+    constexpr bool kPairs = kMode == StreamMode::Chosen;
     const int thread = threadIdx.x % kGroupThreads, lane = threadIdx.x % 32;
-    if (pairs) {
+    if (kPairs) {
       if (group == 1)
 #pragma unroll
         for (int i = 0; i < kSums; ++i) up[i * kGroupThreads + thread] = sums[i];
       sync_groups();
     }
-    if (!pairs || group == 0) {
-      const View& out = kMode == StreamMode::Rows ? s.sources[p.source].out : s.out;
-      const int row = p.column + (pairs ? 0 : group * 64) + thread / 32 * 16 + lane / 4;
-      const int64_t outputs = kMode == StreamMode::Rows ? s.sources[p.source].rows / (s.gated ? 2 : 1) : INT64_MAX;
+    if ((!kPairs || group == 0) && lane % 4 == 0) {
+      const int row = p.column + (kPairs ? 0 : group * 64) + thread / 32 * 16 + lane / 4;
 #pragma unroll
-      for (int j = 0; j < kColumns / 8; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; i += kPieces) {
-          const int column = 8 * j + lane % 4 * 2 + i % 2, at = 4 * j + i;
-          int64_t token = column / kPieces;
-          if (kMode != StreamMode::Rows && column >= kPieces) continue;
-          if (kMode != StreamMode::Rows) token = p.row_of_x;
-          if (token >= s.tokens || row + i / 2 * 8 >= outputs) continue;
-          const auto joined = [&](const float* from, int stride) {
-            return kFp8 ? from[at * stride] + from[(at + 1) * stride] : from[at * stride];
-          };
-          float value = joined(sums, 1);
-          if (pairs) value = silu(value) * joined(up + thread, kGroupThreads);
-          put(out, token * out.stride[0] + row + i / 2 * 8, value);
-        }
+      for (int i = 0; i < kSums; i += 2) {
+        const auto joined = [&](const float* from, int stride) {
+          return kFp8 ? from[i * stride] + from[(i + 1) * stride] : from[i * stride];
+        };
+        float value = joined(sums, 1);
+        if (kPairs) value = silu(value) * joined(up + thread, kGroupThreads);
+        put(s.out, p.row_of_x * s.out.stride[0] + row + i / 2 * 8, value);
+      }
     }
-    if (pairs) sync_groups();
+    if (kPairs) sync_groups();
   }
 };
 
-template <bool kFp8, int kColumns, StreamMode kMode>
+template <bool kFp8, StreamMode kMode>
 __global__ void __launch_bounds__(kStreamThreads, 1) stream_kernel(const __grid_constant__ Stream s) {
   extern __shared__ uint8_t memory[];
   __shared__ uint64_t full[kStreamRing], empty[kStreamRing];
   __shared__ float w_scales[kStreamRing][kGroups];
-  __shared__ float up[kColumns / 2 * kGroupThreads];
+  __shared__ float up[kStreamColumns / 2 * kGroupThreads];
   uint8_t* ring = memory + (1024 - shared_address(memory) % 1024) % 1024;
   uint8_t* x = ring + s.ring * kStageBytes;
   const auto first_unit = [&](unsigned block) {
     return static_cast<int32_t>(int64_t{s.tiles} * s.stages * block / gridDim.x);
   };
-  const Streaming<kFp8, kColumns, kMode> streaming{s,
-                                                   ring,
-                                                   x,
-                                                   reinterpret_cast<float*>(x + s.x_rows * int64_t{s.row_bytes} + 128),
-                                                   up,
-                                                   w_scales,
-                                                   full,
-                                                   empty,
-                                                   first_unit(blockIdx.x),
-                                                   first_unit(blockIdx.x + 1)};
+  const Streaming<kFp8, kMode> streaming{s,
+                                         ring,
+                                         x,
+                                         reinterpret_cast<float*>(x + s.x_rows * int64_t{s.row_bytes} + 128),
+                                         up,
+                                         w_scales,
+                                         full,
+                                         empty,
+                                         first_unit(blockIdx.x),
+                                         first_unit(blockIdx.x + 1)};
   if (threadIdx.x == 0) {
     for (int i = 0; i < s.ring; ++i) {
       barrier_init(full + i, kFp8 ? 2 * kGroups : kGroups);
@@ -368,26 +364,17 @@ __global__ void __launch_bounds__(kStreamThreads, 1) stream_kernel(const __grid_
   __syncthreads();
   const int warp = threadIdx.x / 32;
   // Which expert is chosen is known when the launch before this one's predecessor has ended (Joined), or the
-  // predecessor (Chosen); weights of Rows never change.
+  // predecessor (Chosen).
   if (kMode == StreamMode::Chosen) await_then_allow();
-  if (kMode == StreamMode::Rows) allow_next();
   if (warp == kStreamThreads / 32 - 1) {
     if (threadIdx.x % 32 < kGroups) streaming.copy(threadIdx.x % 32);
     return;
   }
   if (kMode == StreamMode::Joined) await_then_allow();
-  if (kMode == StreamMode::Rows) await();
   streaming.prepare();
   publish_to_copies();
   sync_groups();
   streaming.multiply(warp / 4);
-}
-
-inline void launch_stream(Context& context, void (*kernel)(Stream), Stream& stream, int columns) {
-  const Extents extents = stream_extents(context, stream, columns);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(extents.shared)),
-        "shared memory");
-  start(context, kernel, extents, stream);
 }
 
 }  // namespace braid::cuda
