@@ -241,6 +241,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--contexts", options->measure.contexts, "decode at these contexts too")
       ->delimiter(',')
+      ->type_name("INT[,INT]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->allow_extra_args(false);
   command->add_option("--repeats", options->measure.repeats, "medians of so many runs")
@@ -259,6 +260,7 @@ void add_bench(CLI::App& app) {
   const auto list = [&](const char* flag, std::vector<int64_t>& values, const char* text) {
     command->add_option(flag, values, text)
         ->delimiter(',')
+        ->type_name("INT[,INT]")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
         ->allow_extra_args(false)
         ->capture_default_str();

@@ -11,7 +11,7 @@ namespace braid::cuda {
 namespace {
 
 constexpr int32_t kMostRows = 16;
-constexpr int64_t kHalf = int64_t{112} << 10, kWhole = int64_t{224} << 10;  // of a multiprocessor's shared memory
+constexpr int64_t kMemory = int64_t{224} << 10;  // of a multiprocessor, shared
 
 // Columns of the weight in a chunk of 128 bytes.
 int64_t chunk_columns(RingForm form) { return form == RingForm::Bf16 ? 64 : form == RingForm::Nvfp4 ? 256 : 128; }
@@ -30,9 +30,9 @@ RingForm form_of(const Codes& codes) {
   }
 }
 
-// The extents of a launch, for which it fills in what the launch chooses; with more than kWhole it does not fit.
+// The extents of a launch, for which it fills in what the launch chooses; with more than kMemory it does not fit.
 Extents lay_out(Ring& s, RingForm form, int multiprocessors) {
-  constexpr int64_t kFewest = 2, kUsual = 3, kMost = kMostRing;  // chunks of a warp in shared memory
+  constexpr int64_t kFewest = 2, kMost = kMostRing;  // chunks of a warp in shared memory
   const RingGrid grid = ring_grid(s.tiles, s.chunks, s.tokens, multiprocessors);
   const int tiles = (s.tiles + grid.clusters - 1) / grid.clusters, sets = s.tokens <= 8 ? 1 : 2;
   s.most_chunks = (s.chunks + grid.ranks - 1) / grid.ranks;
@@ -42,13 +42,10 @@ Extents lay_out(Ring& s, RingForm form, int multiprocessors) {
   const int64_t row = s.most_chunks * (2 * chunk_columns(form) + 4) + 64;
   const int64_t held = 1024 + grid.ranks * s.parts * (sets * 512 + 4) + s.tokens * row, each = warps * chunk;
   const int64_t needed = (int64_t{tiles} * s.most_chunks + warps - 1) / warps;
-  // Whether it fits beside a block of the launch before; more rows take too many registers for that.
-  const bool beside = sets == 1 && held + std::min(needed, kUsual) * each <= kHalf;
-  const int64_t memory = beside ? kHalf : kWhole;
   s.ring = static_cast<int32_t>(
-      std::clamp<int64_t>((memory - held) / each, std::min(needed, kFewest), std::min(needed, kMost)));
-  // A block that begins only when the one before it ends has x wait behind all weights that it asked for.
-  s.early = beside ? s.ring : std::min<int32_t>(s.ring, kFewest);
+      std::clamp<int64_t>((kMemory - held) / each, std::min(needed, kFewest), std::min(needed, kMost)));
+  // Many rows of x would wait behind all weights that were asked for.
+  s.early = sets == 1 ? s.ring : std::min<int32_t>(s.ring, kFewest);
   return {.grid = static_cast<unsigned>(grid.clusters * grid.ranks),
           .block = static_cast<unsigned>(warps) * 32,
           .shared = static_cast<size_t>(held + s.ring * each),
@@ -123,7 +120,7 @@ namespace {
 
 int32_t rows_that_fit(Ring s, RingForm form, int multiprocessors) {
   for (s.tokens = kMostRows; s.tokens > 0; --s.tokens)
-    if (lay_out(s, form, multiprocessors).shared <= kWhole) break;
+    if (lay_out(s, form, multiprocessors).shared <= kMemory) break;
   return s.tokens;
 }
 

@@ -2,9 +2,9 @@
 // of its tiles evenly: each takes a run of them, copies them into a ring of its own in shared memory, ahead of what it
 // decodes in registers and multiplies with all rows of x. Of tiles that several warps have chunks of, each leaves its
 // sum in shared memory, and these are added up at the end, in order. The two blocks of a pair share tiles, each has a
-// half of the columns. Bounded by reading the weights: a block asks for them while the launch before it still runs, and
-// leaves room for one of the next launch where it can.
-// SPDX-License-Identifier: Apache-2.0
+// half of the columns. Bounded by reading the weights. A block fills its multiprocessor's memory, so that one of the
+// next launch begins, and asks for its weights, when this one ends: while others still work, or what lies between the
+// two. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cuda/common/arrival.h"
@@ -17,7 +17,7 @@
 
 namespace braid::cuda {
 
-constexpr int kMostRing = 6;  // chunks of a warp in shared memory
+constexpr int kMostRing = 8;  // chunks of a warp in shared memory
 
 // Where a tile's rows are.
 struct RingPlace {
