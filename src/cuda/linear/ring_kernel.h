@@ -4,7 +4,8 @@
 // sum in shared memory, and these are added up at the end, in order. The two blocks of a pair share tiles, each has a
 // half of the columns. Bounded by reading the weights. A block fills its multiprocessor's memory, so that one of the
 // next launch begins, and asks for its weights, when this one ends: while others still work, or what lies between the
-// two. SPDX-License-Identifier: Apache-2.0
+// two.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cuda/common/arrival.h"
