@@ -363,7 +363,7 @@ struct RingWork {
 };
 
 template <RingForm kForm, int kSets, int kWarps>
-__global__ void __launch_bounds__(kWarps * 32, kSets == 1 ? 2 : 1) ring_kernel(const __grid_constant__ Ring s) {
+__global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_constant__ Ring s) {
   using F = ChunkForm<kForm>;
   extern __shared__ uint8_t memory[];
   __shared__ uint64_t full[kWarps * kMostRing], arrived;
