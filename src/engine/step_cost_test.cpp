@@ -80,7 +80,7 @@ Beside read_a_prompt(const std::function<double(int64_t, int64_t)>& seconds) {
     const SchedulerLimits limits{.step_tokens = 4096,
                                  .chunk = 2048,
                                  .sequences = kAnswers + 1,
-                                 .beside_answers = cost.rows_beside(kAnswers, 1.8)};
+                                 .beside_answers = cost.rows_beside(kAnswers, 1.7)};
     const Decision decision = decide(views, {.free_pages = 1000, .free_slots = 1}, limits);
     EXPECT_EQ(decision.rows.size(), kAnswers + 1u);
     const int64_t rows = decision.rows.back().count;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kPiece = 256;
 constexpr int64_t kQueryRows = 64;  // rows of a block, query heads included
+constexpr int64_t kFewRows = 16;    // of blocks that are made smaller for the team's sake
 constexpr int64_t kMostSplit = 32;  // more rows than these are never split over keys
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -29,32 +30,47 @@ int64_t rows_of(const Rows& rows, int64_t sequence) {
   return rows.starts.as<int32_t>()[sequence + 1] - rows.starts.as<int32_t>()[sequence];
 }
 
+// Blocks of so many positions that sequences of at least `least` rows make.
+int64_t blocks_of(const Rows& rows, int64_t positions, int64_t least) {
+  int64_t blocks = 0;
+  for (int64_t s = 0; s < rows.sequences; ++s)
+    if (rows_of(rows, s) >= least) blocks += divide_up(rows_of(rows, s), positions);
+  return blocks;
+}
+
+int64_t last_position(const Rows& rows) {
+  int64_t last = 0;
+  for (int64_t s = 0; s < rows.sequences; ++s) {
+    if (rows_of(rows, s) == 0) continue;
+    const int64_t position = rows.positions.as<int32_t>()[rows.starts.as<int32_t>()[s + 1] - 1];
+    last = position > last ? position : last;
+  }
+  return last;
+}
+
 Cut cut_up(const PagedAttention& op, int members) {
   Cut cut;
   cut.heads = op.cache.keys.size(2), cut.ratio = op.q.size(1) / cut.heads;
   cut.positions = cut.ratio >= kQueryRows ? 1 : kQueryRows / cut.ratio;
-  int64_t last = 0;
-  for (int64_t s = 0; s < op.rows.sequences; ++s) {
-    if (rows_of(op.rows, s) == 0) continue;
-    cut.blocks += divide_up(rows_of(op.rows, s), cut.positions);
-    const int64_t position = op.rows.positions.as<int32_t>()[op.rows.starts.as<int32_t>()[s + 1] - 1];
-    last = position > last ? position : last;
-  }
+  // A few rows of a long prompt cost as much as many answers: one block would leave the others waiting.
+  while (cut.positions * cut.ratio > kFewRows && cut.positions > 1 &&
+         blocks_of(op.rows, cut.positions, 2) * cut.heads < members)
+    cut.positions /= 2;
+  cut.blocks = blocks_of(op.rows, cut.positions, 1);
   if (members > 1 && cut.blocks * cut.heads < 2 * members && op.rows.tokens <= kMostSplit)
-    cut.pieces = last / kPiece + 1;
+    cut.pieces = last_position(op.rows) / kPiece + 1;
   cut.record = round_up(op.q.size(2), kTileWidth) + 16;
   return cut;
 }
 
-// Goes through the blocks in order; an item's block is at or after the last one's.
+// Goes through the blocks from the last to the first; an item's block is at or before the last one's.
 struct Cursor {
   const Rows& rows;
-  int64_t positions;                 // of a block
-  int64_t sequence = 0, before = 0;  // blocks of earlier sequences
+  int64_t positions;         // of a block
+  int64_t sequence, before;  // blocks of earlier sequences; at first all, of all sequences
 
-  int64_t blocks() const { return divide_up(rows_of(rows, sequence), positions); }
   void seek(int64_t block) {
-    for (; block >= before + blocks(); ++sequence) before += blocks();
+    while (block < before) before -= divide_up(rows_of(rows, --sequence), positions);
   }
 };
 
@@ -176,10 +192,12 @@ void paged_attention(const PagedAttention& op, const Share& share) {
     records.data = reinterpret_cast<float*>(share.shared_workspace(static_cast<size_t>(bytes)));
   }
   QueryBlock& block = buffers.block;
-  Cursor cursor{op.rows, cut.positions};
+  Cursor cursor{op.rows, cut.positions, op.rows.sequences, cut.blocks};
   const int64_t items = cut.blocks * cut.heads * cut.pieces;
   for (int64_t item = share.take(items); item >= 0; item = share.take(items)) {
-    const int64_t index = item / (cut.heads * cut.pieces);
+    // Prompts come last in a batch, and the last of their blocks see the most keys: these begin first, so that the
+    // small ones fill up what is left at the end.
+    const int64_t index = cut.blocks - 1 - item / (cut.heads * cut.pieces);
     cursor.seek(index);
     const int64_t offset = (index - cursor.before) * cut.positions;
     const int64_t left = rows_of(op.rows, cursor.sequence) - offset;

@@ -118,8 +118,7 @@ void run_on(const PagedAttention& op, CpuOptions::Instructions instructions, int
   executor->wait();
 }
 
-void check(const Shape& shape, CpuOptions::Instructions instructions) {
-  const std::vector<Sequence> sequences = {{0, 1}, {1023, 1}, {2500, 1}, {5, 0}, {62, 3}, {990, 70}, {1500, 130}};
+void check_batch(const Shape& shape, CpuOptions::Instructions instructions, const std::vector<Sequence>& sequences) {
   Batch batch(shape, sequences);
   run_on(batch.op(), instructions, 2);
   std::vector<float> alone;
@@ -132,6 +131,12 @@ void check(const Shape& shape, CpuOptions::Instructions instructions) {
       ASSERT_EQ(alone, together) << "sequence " << s << " threads " << threads;
     }
   }
+}
+
+void check(const Shape& shape, CpuOptions::Instructions instructions) {
+  check_batch(shape, instructions, {{0, 1}, {1023, 1}, {2500, 1}, {5, 0}, {62, 3}, {990, 70}, {1500, 130}});
+  // A few rows of a prompt beside answers are shared by the team.
+  check_batch(shape, instructions, {{0, 1}, {300, 1}, {1500, 23}});
 }
 
 TEST(CpuPagedAttention, ASequenceHasTheSameBitsAloneAndInABatch) {
