@@ -134,18 +134,27 @@ TEST_F(CacheTest, WhereTwoPromptsPartedAThirdOneBegins) {
   EXPECT_EQ(ask(engine, greedy(joined(shared, random_tokens(100, 4)))).usage.cached, 128);
 }
 
-TEST_F(CacheTest, TheSamePromptAgainComputesLessThanAChunk) {
+TEST_F(CacheTest, TheSamePromptAgainComputesItsLastToken) {
   Engine engine(model_.loaded(), options());
   const Request request = greedy(random_tokens(290, 1));
   ask(engine, request);
   const Answer again = ask(engine, request);
-  EXPECT_EQ(again.usage.cached, 256);
+  EXPECT_EQ(again.usage.cached, 289);
+  EXPECT_EQ(again.usage.computed, 1 + 8);
+  EXPECT_EQ(again.usage.limit, CacheLimit::None);
   expect_same(again, cold(request));
-  // From then on nothing but the last token, whose logits are wanted.
-  const Answer third = ask(engine, request);
-  EXPECT_EQ(third.usage.cached, 289);
-  EXPECT_EQ(third.usage.computed, 1 + 8);
-  expect_same(third, cold(request));
+}
+
+TEST_F(CacheTest, TheSamePromptAgainComputesWhatFollowsItsLastBorder) {
+  Engine engine(model_.loaded(), options());
+  Request request = greedy(random_tokens(290, 1));
+  request.borders = {285};
+  ask(engine, request);
+  for (const int64_t cached : {285, 289, 289}) {
+    const Answer again = ask(engine, request);
+    EXPECT_EQ(again.usage.cached, cached);
+    expect_same(again, cold(request));
+  }
 }
 
 // Marks that the budget cannot hold even alone do not push the others out.

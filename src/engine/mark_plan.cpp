@@ -19,12 +19,12 @@ std::vector<int64_t> mark_lengths(const MarkPlan& plan) {
     if (length > plan.cached && length < plan.prompt) lengths.push_back(length);
   };
   for (const int64_t border : plan.borders) add(border);
-  for (int64_t at = plan.interval; plan.interval > 0 && at < plan.prompt; at += plan.interval) add(at);
-  // A prompt that was asked before will be asked again: all but its last token, whose logits are wanted.
-  const bool again = plan.common >= plan.prompt - 1 && !plan.strict;
-  add(again ? plan.prompt - 1 : border_below(std::min(plan.common, plan.prompt - 1)));
+  // All but the last token, whose logits are wanted.
+  const int64_t whole = plan.prompt - 1;
+  add(plan.common >= whole ? whole : border_below(plan.common));
   const int64_t last = lengths.empty() ? plan.cached : std::max(plan.cached, *std::ranges::max_element(lengths));
-  if (plan.prompt - 1 - last >= kBorder) add(border_below(plan.prompt - 1));
+  if (whole - last >= kBorder) add(whole);
+  for (int64_t at = plan.interval; plan.interval > 0 && at < plan.prompt; at += plan.interval) add(at);
   std::ranges::sort(lengths);
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   return lengths;

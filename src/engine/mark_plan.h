@@ -20,8 +20,8 @@ struct MarkPlan {
 };
 
 // Ascending, within (cached, prompt): the request's borders; each interval; where an earlier request parted from this
-// prompt, since others may do so too; and close to the end of the prompt, for those that ask the same again, or right
-// before its last token once somebody did.
+// prompt, since others may do so too; and right before the last token, for those that ask the same again: where one of
+// these others is close, only once somebody did.
 std::vector<int64_t> mark_lengths(const MarkPlan& plan);
 
 // How many tokens lie between marks so that their states cost about as much memory as keys and values; at least four

@@ -67,7 +67,7 @@ class Cache(server.Case):
         body = {"model": MODEL, "prompt": tokens, "temperature": 0, "max_tokens": 5, "ignore_eos": True}
         answers = [self.server.post("/v1/completions", body)[2] for _ in range(4)]
         cached = [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in answers]
-        self.assertEqual(cached, [0, (len(tokens) - 1) // 64 * 64, len(tokens) - 1, len(tokens) - 1])
+        self.assertEqual(cached, [0, *[len(tokens) - 1] * 3])
         self.assertEqual(len({answer["choices"][0]["text"] for answer in answers}), 1)
 
     def test_a_prompt_that_is_all_of_an_earlier_one_and_its_answer(self):
