@@ -14,9 +14,9 @@ namespace braid {
 namespace {
 
 // A hostile pattern can ask for exponentially many sets, and sets can be large: both are bounded, so that the worst
-// case takes about a second and some hundred MB.
+// case takes about half a second and some hundred MB.
 constexpr size_t kMostStates = 1u << 18;
-constexpr size_t kMostVisits = 48u << 20;
+constexpr size_t kMostVisits = 24u << 20;
 constexpr size_t kWideEdges = 4;  // from so many edges on a state gets a row of 256 targets
 
 using StateSet = std::vector<uint32_t>;
