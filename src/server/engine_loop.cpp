@@ -36,6 +36,11 @@ std::vector<EngineLoop::Ticket> EngineLoop::submit(std::vector<Request> requests
                                  request.tokens.size(), context),
                      "messages", "context_length_exceeded");
   }
+  if (requests.size() > most_)
+    throw ApiError(Fault::Invalid,
+                   fmt::format("{} answers are asked for at once, and no more than {} requests can run and wait here",
+                               requests.size(), most_),
+                   "n", "invalid_value");
   if (unfinished_.fetch_add(requests.size()) + requests.size() > most_) {
     unfinished_ -= requests.size();
     throw ApiError(Fault::Busy, "too many requests are waiting; try again later", "", "rate_limit_exceeded");

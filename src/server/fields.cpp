@@ -111,13 +111,18 @@ std::vector<std::string> Fields::texts(std::string_view name) {
   return out;
 }
 
-std::vector<int32_t> Fields::tokens(std::string_view name) {
+std::vector<int32_t> Fields::tokens(std::string_view name, int64_t vocabulary) {
   const Json* value = list(name);
+  return value != nullptr ? tokens_of(*value, name, vocabulary) : std::vector<int32_t>{};
+}
+
+std::vector<int32_t> Fields::tokens_of(const Json& list, std::string_view name, int64_t vocabulary) const {
   std::vector<int32_t> out;
-  if (value == nullptr) return out;
-  for (const Json& item : *value) {
-    if (!item.is_number_integer() || item.get<double>() < 0 || item.get<double>() > INT32_MAX)
-      refuse(name, "expected token ids");
+  for (const Json& item : list) {
+    if (!item.is_number_integer()) refuse(name, fmt::format("expected token ids, found {}", type_name(item)));
+    const auto token = item.get<double>();
+    if (token < 0 || token >= static_cast<double>(vocabulary))
+      refuse(name, fmt::format("token {} is outside of the vocabulary of {}", item.dump(), vocabulary));
     out.push_back(item.get<int32_t>());
   }
   return out;

@@ -36,8 +36,9 @@ class Fields {
   const Json* object(std::string_view name);
   // A list of strings, or one string.
   std::vector<std::string> texts(std::string_view name);
-  // A list of whole numbers.
-  std::vector<int32_t> tokens(std::string_view name);
+  // A list of ids below `vocabulary`.
+  std::vector<int32_t> tokens(std::string_view name, int64_t vocabulary);
+  std::vector<int32_t> tokens_of(const Json& list, std::string_view name, int64_t vocabulary) const;
 
   std::string place_of(std::string_view name) const;
   [[noreturn]] void refuse(std::string_view name, std::string_view why) const;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "server/openai/error.h"
@@ -34,9 +37,11 @@ bool same_secret(std::string_view left, std::string_view right) {
 }
 
 std::string_view given_key(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";  // in any case of letters
   const std::string_view authorization = request.header("authorization");
-  if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+  const auto alike = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  if (std::ranges::equal(authorization.substr(0, kBearer.size()), kBearer, alike))
+    return authorization.substr(kBearer.size());
   return request.header("x-api-key");
 }
 

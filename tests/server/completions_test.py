@@ -74,7 +74,11 @@ class Completions(server.Case):
         for fields, param in [({"prompt": None}, "prompt"), ({"prompt": ""}, "prompt"), ({"prompt": []}, "prompt"),
                               ({"prompt": {}}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [-1]}, "prompt"),
                               ({"suffix": "x"}, "suffix"), ({"best_of": 3}, "best_of"), ({"max_tokens": 0}, "max_tokens"),
-                              ({"logprobs": True}, "logprobs"), ({"logprobs": 99}, "logprobs"), ({"echo": 1}, "echo")]:
+                              ({"logprobs": True}, "logprobs"), ({"logprobs": 99}, "logprobs"), ({"echo": 1}, "echo"),
+                              ({"prompt": [99999999]}, "prompt"), ({"stop_token_ids": [99999999]}, "stop_token_ids"),
+                              ({"stop_token_ids": [1.5]}, "stop_token_ids"), ({"logit_bias": {"5": 1e300}}, "logit_bias"),
+                              ({"guided_json": "{"}, "guided_json"),
+                              ({"structured_outputs": {"json": "{"}}, "structured_outputs.json")]:
             error = self.ask({**body(PROMPT), **fields}, 400)["error"]
             self.assertEqual(error["param"], param, error)
         self.assertIn("vocabulary", self.ask(body([99999999]), 400)["error"]["message"])

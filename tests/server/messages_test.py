@@ -63,7 +63,8 @@ class Messages(server.Case):
                             (ask("x", tool_choice={"type": "any"}), "tool_choice.type"),
                             (ask("x", thinking={"type": "maybe"}), "thinking.type"),
                             (ask("x", thinking={"type": "enabled", "budget_tokens": "9"}), "thinking.budget_tokens"),
-                            (ask("x", system=[{"type": "image"}]), "system[0].type"), (ask("x", stream="yes"), "stream")]:
+                            (ask("x", system=[{"type": "image"}]), "system[0].type"), (ask("x", stream="yes"), "stream"),
+                            (ask("x", metadata=5), "metadata")]:
             self.assertIn(field, self.refused(body, 400, "invalid_request_error"))
         self.refused(ask("x", model="other"), 404, "not_found_error")
         got, _, answer = self.post(PATH, ask("x"), headers={"x-api-key": "wrong"})

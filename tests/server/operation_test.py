@@ -27,7 +27,7 @@ class Keys(braid.Case):
                 for method, path in (("GET", "/v1/models"), ("GET", "/metrics"), ("POST", PATH)):
                     status, got, body = running.ask(method, path, "{}" if method == "POST" else None, headers=headers)
                     self.assertEqual((status, body["error"]["code"]), (401, "invalid_api_key"), (headers, path))
-            alice, bob = {"Authorization": "Bearer key-of-alice"}, {"x-api-key": "key-of-bob"}
+            alice, bob = {"Authorization": "bearer key-of-alice"}, {"x-api-key": "key-of-bob"}
             self.assertEqual(running.post(PATH, chat("Spell banana."), headers=alice)[0], 200)
             self.assertEqual(running.ask("GET", "/v1/models", headers=bob)[0], 200)
             self.assertEqual(running.ask("GET", "/v1/models", headers={"x-api-key": "third-key"})[0], 200)
@@ -86,6 +86,9 @@ class Operation(server.Case):
             next(stream)
         status, headers, answer = self.server.post(PATH, chat("Spell banana."))
         self.assertEqual((status, answer["error"]["code"]), (429, "rate_limit_exceeded"))
+        # What can never be had is not to be asked for again.
+        status, _, answer = self.server.post(PATH, chat("Spell banana.", n=128))
+        self.assertEqual((status, answer["error"]["param"]), (400, "n"))
         self.assertRegex(headers["retry-after"], r"^\d+$")
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)
         for stream in streams:

@@ -56,6 +56,7 @@ class Responses(server.Case):
                               ({"max_output_tokens": 0}, "max_output_tokens"), ({"tool_choice": "must"}, "tool_choice"),
                               ({"tool_choice": "required"}, "tool_choice"), ({"conversation": "c"}, "conversation"),
                               ({"previous_response_id": "resp_x"}, "previous_response_id"), ({"store": 1}, "store"),
+                              ({"metadata": "x"}, "metadata"), ({"user": [1]}, "user"),
                               ({"reasoning": "high"}, "reasoning"), ({"text": {"format": {"type": "x"}}}, "text.format.type")]:
             error = self.post({**ask("x"), **fields}, 400)["error"]
             self.assertEqual(error["param"], param, error)

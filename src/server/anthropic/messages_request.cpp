@@ -99,7 +99,7 @@ MessagesRequest read_messages_request(const Service& service, const Json& body, 
   read_output(fields, chat);
   read_answer(service, fields, chat.answer, counted);
   out.stream = fields.flag("stream").value_or(false);
-  fields.any("metadata");
+  fields.object("metadata");
   fields.log_unknown();
   return out;
 }

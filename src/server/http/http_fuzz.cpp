@@ -26,7 +26,7 @@ int answer_to(const std::string& body) {
     Fields fields(json);
     if (const Json* messages = fields.list("messages")) normal_messages(*messages);
     if (const Json* tools = fields.list("tools")) normal_tools(*tools);
-    fields.integer("n", 1, 128), fields.number("temperature", 0, 2), fields.texts("stop"), fields.tokens("ids");
+    fields.integer("n", 1, 128), fields.number("temperature", 0, 2), fields.texts("stop"), fields.tokens("ids", 1000);
     return 200;
   } catch (const ApiError& error) {
     return status_of(error.fault);

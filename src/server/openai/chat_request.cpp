@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 
+#include "base/error.h"
 #include "server/api_error.h"
 #include "server/chat/messages.h"
 
@@ -12,6 +14,8 @@ namespace braid::server {
 namespace {
 
 constexpr int64_t kMostChoices = 128;
+
+constexpr double kLargestBias = 1e6;  // more than any difference of logits: such a token is drawn, or never
 
 void read_logit_bias(Fields& fields, const Service& service, Sampling& sampling) {
   const Json* biases = fields.object("logit_bias");
@@ -22,7 +26,10 @@ void read_logit_bias(Fields& fields, const Service& service, Sampling& sampling)
     if (error != std::errc() || end != name.data() + name.size() || token < 0 || token >= service.model.spec.vocabulary)
       fields.refuse("logit_bias", fmt::format("'{}' is no token id", name));
     if (!value.is_number()) fields.refuse("logit_bias", fmt::format("expected numbers, found {}", type_name(value)));
-    sampling.logit_bias.emplace_back(token, value.get<float>());
+    const auto bias = value.get<double>();
+    if (std::abs(bias) > kLargestBias)
+      fields.refuse("logit_bias", fmt::format("expected numbers up to {}, found {}", kLargestBias, bias));
+    sampling.logit_bias.emplace_back(token, static_cast<float>(bias));
   }
 }
 
@@ -65,6 +72,14 @@ std::optional<AnswerFormat> response_format(Fields& fields) {
   return AnswerFormat{AnswerFormat::Kind::Schema, *found, schema.place_of("schema")};
 }
 
+Json parsed(const Fields& fields, const std::string& name, const Json& text) {
+  try {
+    return parse_json(text.get<std::string>(), "the text");
+  } catch (const Error& error) {
+    fields.refuse(name, error.message());
+  }
+}
+
 // `prefix`: of the older names, "guided_"; none within structured_outputs.
 std::optional<AnswerFormat> structured(Fields& fields, const std::string& prefix) {
   std::vector<AnswerFormat> found;
@@ -72,8 +87,7 @@ std::optional<AnswerFormat> structured(Fields& fields, const std::string& prefix
     found.push_back({kind, std::move(value), fields.place_of(prefix + name)});
   };
   if (const Json* schema = fields.any(prefix + "json"))
-    add(AnswerFormat::Kind::Schema, "json",
-        schema->is_string() ? parse_json(schema->get<std::string>(), "json") : *schema);
+    add(AnswerFormat::Kind::Schema, "json", schema->is_string() ? parsed(fields, prefix + "json", *schema) : *schema);
   if (const auto text = fields.text(prefix + "regex")) add(AnswerFormat::Kind::Regex, "regex", *text);
   if (const auto text = fields.text(prefix + "grammar")) add(AnswerFormat::Kind::Grammar, "grammar", *text);
   if (fields.any(prefix + "choice") != nullptr) {
@@ -156,7 +170,7 @@ AnswerOptions read_answer_options(const Service& service, Fields& fields) {
   AnswerOptions out{.sampling = read_sampling(service, fields)};
   out.min_tokens = fields.integer("min_tokens", 0).value_or(0);
   out.stop = fields.texts("stop");
-  out.stop_tokens = fields.tokens("stop_token_ids");
+  out.stop_tokens = fields.tokens("stop_token_ids", service.model.spec.vocabulary);
   out.ignore_end = fields.flag("ignore_eos").value_or(false);
   out.include_stop = fields.flag("include_stop_str_in_output").value_or(false);
   out.skip_special = fields.flag("skip_special_tokens").value_or(true);

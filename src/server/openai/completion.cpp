@@ -13,13 +13,8 @@ namespace {
 constexpr int64_t kDefaultTokens = 16;  // what the API says where a request does not
 constexpr size_t kMostPrompts = 256;
 
-std::vector<int32_t> ids_of(const Fields& fields, const Json& list) {
-  std::vector<int32_t> ids;
-  for (const Json& item : list) {
-    if (!item.is_number_integer() || item.get<double>() < 0 || item.get<double>() > INT32_MAX)
-      fields.refuse("prompt", "expected token ids");
-    ids.push_back(item.get<int32_t>());
-  }
+std::vector<int32_t> ids_of(const Service& service, const Fields& fields, const Json& list) {
+  std::vector<int32_t> ids = fields.tokens_of(list, "prompt", service.model.spec.vocabulary);
   if (ids.empty()) fields.refuse("prompt", "is empty");
   return ids;
 }
@@ -31,7 +26,7 @@ void add_prompt(const Service& service, const Fields& fields, const Json& prompt
     if (out.prompts.back().tokens.empty()) fields.refuse("prompt", "is empty");
     out.echoes.push_back(text);
   } else if (prompt.is_array()) {
-    out.prompts.push_back({.tokens = ids_of(fields, prompt)});
+    out.prompts.push_back({.tokens = ids_of(service, fields, prompt)});
     out.echoes.push_back(service.model.tokenizer ? service.model.tokenizer->decode(out.prompts.back().tokens) : "");
   } else {
     fields.refuse("prompt", fmt::format("expected texts or token ids, found {}", type_name(prompt)));

@@ -52,7 +52,7 @@ void detokenize(const Service& service, const std::shared_ptr<Call>& call) {
   Fields fields(body);
   if (const auto model = fields.text("model")) service.check_model(*model);
   if (fields.any("tokens") == nullptr) fields.refuse("tokens", "is missing");
-  const std::vector<int32_t> tokens = fields.tokens("tokens");
+  const std::vector<int32_t> tokens = fields.tokens("tokens", service.model.spec.vocabulary);
   const bool skip = fields.flag("skip_special_tokens").value_or(false);
   fields.log_unknown();
   call->respond(HttpResponse{.body = dump({{"prompt", tokenizer_of(service).decode(tokens, skip)}})});

@@ -156,8 +156,9 @@ ResponseRequest read_response_request(const Service& service, ResponseStore& sto
   read_answer(service, fields, out);
   out.stream = fields.flag("stream").value_or(false);
   out.store = fields.flag("store").value_or(true);
+  fields.object("metadata");
+  for (const char* name : {"truncation", "user", "service_tier", "prompt_cache_key"}) fields.text(name);
   out.echo = echo_of(body, out);
-  for (const char* name : {"metadata", "truncation", "user", "service_tier", "prompt_cache_key"}) fields.any(name);
   fields.log_unknown();
   return out;
 }
