@@ -92,12 +92,26 @@ std::optional<ChatTemplate> find_template(const OpenOptions& options, const std:
   return ChatTemplate(*source, "chat template");
 }
 
-GenerationConfig read_generation(const std::filesystem::path& folder, const Json& config) {
+// What a config says of the tokens that end an answer: it, or the part of it that describes the language model.
+std::vector<int32_t> config_end_tokens(const std::filesystem::path& folder, const Json& config) {
+  const std::string place = (folder / "config.json").string();
+  const std::vector<int32_t> tokens = parse_end_tokens(config, place);
+  const auto text = config.find("text_config");
+  if (!tokens.empty() || text == config.end() || !text->is_object()) return tokens;
+  return parse_end_tokens(*text, place + ": text_config");
+}
+
+// Answers end with what generation_config.json names, or else the config, and with the tokenizer's own end of text.
+GenerationConfig read_generation(const std::filesystem::path& folder, const Json& config,
+                                 const std::optional<Tokenizer>& tokenizer) {
   const std::filesystem::path file = folder / "generation_config.json";
   GenerationConfig generation;
   if (is_there(file)) generation = parse_generation_config(read_json(file), file.string());
-  if (generation.end_tokens.empty())
-    generation.end_tokens = parse_end_tokens(config, (folder / "config.json").string());
+  std::vector<int32_t>& ends = generation.end_tokens;
+  if (ends.empty()) ends = config_end_tokens(folder, config);
+  if (!tokenizer) return generation;
+  if (const auto eos = tokenizer->eos(); eos && std::ranges::find(ends, *eos) == ends.end()) ends.push_back(*eos);
+  if (ends.empty()) log::warn("no token is known that ends an answer folder={}", folder.string());
   return generation;
 }
 
@@ -106,7 +120,7 @@ GenerationConfig read_generation(const std::filesystem::path& folder, const Json
 PlannedModel plan_model(const OpenOptions& options, DType cache_type) {
   const std::filesystem::path folder = find_model(options.model);
   Json config = read_json(folder / "config.json");
-  parse_end_tokens(config, (folder / "config.json").string());  // its faults are the config's: found by describe too
+  config_end_tokens(folder, config);  // its faults are the config's: found by describe too
   std::shared_ptr<const Checkpoint> checkpoint;
   if (options.random)
     config = adapted(std::move(config), *options.random);
@@ -137,7 +151,7 @@ OpenModel open_model(const OpenOptions& options) {
   model.folder = planned.folder;
   if (is_there(model.folder / "tokenizer.json")) model.tokenizer = Tokenizer::load(model.folder);
   model.chat_template = find_template(options, model.tokenizer);
-  model.generation = read_generation(model.folder, planned.config);
+  model.generation = read_generation(model.folder, planned.config, model.tokenizer);
   const int64_t available = model.executor->available_memory();
   model.context = fitting_context(options, planned.spec, planned.plan.bytes(), available);
   model.weights = options.random ? random_weights(planned.plan, *model.executor, options.random->seed)

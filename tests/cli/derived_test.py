@@ -2,6 +2,7 @@
 # Each must give the logits of the case it was made from.
 # SPDX-License-Identifier: Apache-2.0
 import json
+import re
 import struct
 
 import braid
@@ -78,6 +79,37 @@ class Derived(braid.Case):
             code, out, err = braid.run("--log", "info", "verify", case)
             self.assertEqual(code, 0)
             self.assertIn("vision", err)
+
+    def test_either_level_of_a_wrapper_may_tie_the_head(self):
+        config = braid.read_json(braid.GOLDENS / "qwen3_5_tied" / "config.json")
+        parameters = []
+        for outer, inner in ((True, True), (True, False), (False, True), (True, None), (None, True), (False, False)):
+            folder = self.folder / f"{outer}-{inner}"
+            folder.mkdir()
+            braid.write_json(folder / "config.json", {"model_type": "qwen3_5", "tie_word_embeddings": outer,
+                                                      "text_config": {**config, "tie_word_embeddings": inner}})
+            parameters.append(re.search(r"parameters .*", self.succeed("describe", folder))[0])
+        self.assertEqual(len(set(parameters[:-1])), 1, parameters)
+        self.assertNotEqual(parameters[0], parameters[-1])
+
+    def test_what_ends_an_answer(self):
+        config = braid.read_json(braid.POCKET / "config.json")
+        end = config.pop("eos_token_id")
+        wrapped = {"model_type": config["model_type"].removesuffix("_text"), "quantization_config": config["quantization_config"],
+                   "text_config": config | {"eos_token_id": end}}
+        named = "<|im_end|>"
+        for what, content, token, ends in (("text_config", wrapped, None, True), ("tokenizer", config, named, True),
+                                           ("both", wrapped, named, True), ("nothing", config, None, False)):
+            model = self.copy_model(braid.POCKET, what)
+            (model / "generation_config.json").unlink()
+            braid.write_json(model / "config.json", content)
+            settings = braid.read_json(model / "tokenizer_config.json")
+            self.assertEqual(settings["eos_token"], named)
+            braid.write_json(model / "tokenizer_config.json", settings | {"eos_token": token})
+            code, out, err = braid.run("run", model, "Define river.", "--temperature", 0, "--max-tokens", 60, "--stats")
+            self.assertEqual(code, 0, err)
+            self.assertEqual("finish stop" in err, ends, f"{what}: {out}{err}")
+            self.assertEqual("no token is known that ends an answer" in err, not ends, f"{what}: {err}")
 
     def test_older_config_spelling(self):
         for family in ("qwen3", "qwen3_moe", "qwen3_next", "qwen3_5"):

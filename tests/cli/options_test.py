@@ -1,5 +1,8 @@
 # Wrong values and wrong pairs of options end with exit code 2 and one line that names the flag.
 # SPDX-License-Identifier: Apache-2.0
+import json
+import re
+
 import braid
 
 
@@ -107,6 +110,25 @@ class Options(braid.Case):
               "'high_freq_factor'", "low_freq_factor")
         self.succeed("describe", braid.POCKET, "--rope-scaling", '{"rope_type": "yarn", "factor": 2, "beta_fast": 32, "beta_slow": 1}')
         self.succeed("describe", braid.POCKET, "--rope-scaling", '{"type": "default"}')
+
+    def test_scaling_stretches_the_context(self):
+        def context(scaling, model=braid.POCKET):
+            override = ["--rope-scaling", json.dumps(scaling)] if scaling else []
+            return int(re.search(r"one sequence of (\d+) tokens fits", self.succeed("describe", model, *override))[1])
+
+        yarn, original = {"rope_type": "yarn", "factor": 4}, {"original_max_position_embeddings": 4096}
+        linear = {"rope_type": "linear", "factor": 1.5}
+        self.assertEqual(context(None), 8192)
+        self.assertEqual(context(yarn), 32768)
+        self.assertEqual(context(yarn | original), 16384)
+        self.assertEqual(context(yarn | original | {"factor": 1.5}), 8192)  # never below the config's own
+        self.assertEqual(context(linear), 12288)
+        for scaling, expected in ((yarn | original, 16384), (yarn, 8192), (linear, 8192)):
+            model = self.copy_model(braid.POCKET, f"model-{len(list(self.folder.iterdir()))}")
+            config = braid.read_json(model / "config.json")
+            config["rope_parameters"] |= scaling
+            braid.write_json(model / "config.json", config)
+            self.assertEqual(context(None, model), expected, scaling)
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ Trunk read_trunk(Source source, NormKind norms) {
   model.width = config.size("hidden_size");
   model.vocabulary = config.size("vocab_size");
   model.layers = static_cast<int>(config.size("num_hidden_layers", kMostLayers));
-  model.context = config.size("max_position_embeddings", INT32_MAX);
+  model.context = read_context(config, source.options.rope_scaling);
   model.embedding.table = source.plan.matrix(trunk.prefix + "embed_tokens", model.vocabulary, model.width);
   const bool tied = config.flag("tie_word_embeddings", false) || !source.plan.has("lm_head.weight", true);
   if (tied) source.plan.leave_out("lm_head.", "the head is tied to the embedding");

@@ -30,6 +30,7 @@ Json text_config(const Json& config, const std::string& place) {
   Json text = *nested;
   for (const char* key : {"model_type", "tie_word_embeddings", "quantization_config", "dtype", "torch_dtype"})
     if (text.value(key, Json()).is_null() && config.contains(key)) text[key] = config[key];
+  if (config.value("tie_word_embeddings", Json()) == true) text["tie_word_embeddings"] = true;  // either may say it
   return text;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 // What a scaling of each type may hold beside its type.
 struct Type {
-  const char* name;
+  std::string_view name;
   std::vector<std::string_view> keys;
 };
 const std::vector<Type> kTypes{
@@ -106,22 +106,28 @@ class Settings {
       refuse("mrope_section", fmt::format("has the sum {}, expected {}", sum, frequencies));
   }
 
-  // The type, one of kTypes. What the type does not know is refused on the command line and warned of in a config.
-  std::string type() const {
+  bool overridden() const { return overridden_; }
+  bool has(const char* name) const { return scaling_.contains(name) && !scaling_[name].is_null(); }
+
+  // One of kTypes.
+  const Type& type() const {
     std::string name =
         typed("rope_type", typed("type", std::string(overridden_ ? "" : "default"), "a string"), "a string");
     if (name.empty()) refuse("rope_type", "is missing");
     const auto type = std::ranges::find(kTypes, name, &Type::name);
     if (type == kTypes.end())
       refuse("rope_type", fmt::format("is '{}'; known are default, linear, yarn, llama3", name));
+    return *type;
+  }
+  // What the type does not know is refused on the command line and warned of in a config.
+  void check_keys(const Type& type) const {
     for (const auto& [key, value] : scaling_.items()) {
-      if (key == "rope_type" || key == "type" || std::ranges::find(type->keys, key) != type->keys.end()) continue;
+      if (key == "rope_type" || key == "type" || std::ranges::find(type.keys, key) != type.keys.end()) continue;
       if (overridden_)
-        refuse(key, fmt::format("is not known to type '{}'; it takes: {}", name, fmt::join(type->keys, ", ")));
+        refuse(key, fmt::format("is not known to type '{}'; it takes: {}", type.name, fmt::join(type.keys, ", ")));
       if (std::ranges::find(kOfConfigs, key) == kOfConfigs.end())
         log::warn("config keys_not_used=\"{}.{}\" file={}", key_, key, config_.place());
     }
-    return name;
   }
 
  private:
@@ -185,7 +191,8 @@ RopeTable read_rope(ConfigReader& config, int64_t head_size, const Json& overrid
   for (size_t i = 0; i < f.size(); ++i)
     f[i] = std::pow(settings.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rot));
   settings.check_sections(rot / 2);
-  const std::string type = settings.type();
+  settings.check_keys(settings.type());
+  const std::string_view type = settings.type().name;
   const auto trained = static_cast<double>(config.integer("max_position_embeddings", 32768));
   RopeTable table;
   if (type == "yarn") {
@@ -198,6 +205,21 @@ RopeTable read_rope(ConfigReader& config, int64_t head_size, const Json& overrid
   }
   table.frequencies.assign(f.begin(), f.end());
   return table;
+}
+
+int64_t read_context(ConfigReader& config, const Json& override) {
+  const int64_t trained = config.size("max_position_embeddings", INT32_MAX);
+  const Settings settings(config, override);
+  const std::string_view type = settings.type().name;
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  double original = 0;
+  if (type == "yarn" && (settings.overridden() || settings.has(kOriginal)))
+    original = settings.positive(kOriginal, static_cast<double>(trained));
+  else if (type == "linear" && settings.overridden())
+    original = static_cast<double>(trained);
+  if (original == 0) return trained;
+  const double stretched = std::min(original * settings.positive("factor", std::nullopt), double{INT32_MAX});
+  return std::max(trained, static_cast<int64_t>(stretched));
 }
 
 }  // namespace braid

@@ -20,4 +20,9 @@ struct RopeTable {
 // llama3. `head_size` is the width that the partial factor applies to.
 RopeTable read_rope(ConfigReader& config, int64_t head_size, const Json& override);
 
+// Positions that the model is good for: `max_position_embeddings`, or what a scaling stretches the original ones to
+// where that is more. Of a config that is yarn with `original_max_position_embeddings`, since otherwise nothing says
+// whether the maximum is meant before or after; of an override, yarn and linear.
+int64_t read_context(ConfigReader& config, const Json& override);
+
 }  // namespace braid
