@@ -89,7 +89,10 @@ class Cell {
       if (pass.built.heads.empty()) return;
       const std::vector<DrawRow> greedy(pass.built.heads.size(), DrawRow{.how = {.temperature = 0}});
       const std::vector<Drawn> drawn = sampler_.draw(pass.outputs.logits, greedy);
-      for (size_t i = 0; i < drawn.size(); ++i) next_[pass.built.heads[i].index] = std::max(drawn[i].token, 0);
+      for (size_t i = 0; i < drawn.size(); ++i) {
+        if (drawn[i].token < 0) fail("{}", kNothingToDraw);
+        next_[pass.built.heads[i].index] = drawn[i].token;
+      }
     });
   }
 

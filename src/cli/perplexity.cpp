@@ -135,7 +135,11 @@ Sums score(const Options& options, const OpenModel& model, const std::vector<Win
   Sums sums;
   scorer.run(documents, [&](const ScoredRow& row) {
     const ScoreDocument& document = documents[row.document];
-    sums.loss += token_loss(row.logits, document.tokens[static_cast<size_t>(row.position + 1)]);
+    const double loss = token_loss(row.logits, document.tokens[static_cast<size_t>(row.position + 1)]);
+    if (!std::isfinite(loss))
+      fail("{}: the loss at token {} of {} {} is {}: the model's logits are not finite", model.folder.string(),
+           row.position + 1, options.stride > 0 ? "window" : "document", row.document, loss);
+    sums.loss += loss;
     sums.tokens += 1;
     const int64_t place = first_row[row.document] + row.position - document.positions.front();
     if (writer) writer->write(place, row.logits);

@@ -18,6 +18,7 @@
 #include "cli/input.h"
 #include "cli/options.h"
 #include "text/template/chat_context.h"
+#include "text/template/conversation.h"
 
 namespace braid::cli {
 namespace {
@@ -104,13 +105,10 @@ class Session {
   void once(const std::string& prompt, const std::string& source) {
     if (prompt.empty() && source.empty()) fail("the prompt is empty");
     if (prompt.empty()) fail("{}: the prompt is empty", source == "-" ? "standard input" : source);
-    if (!model_.chat_template && !options_.raw)
-      fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
-    if (options_.raw || !model_.chat_template) {
-      answer(answerer_.prompt_of(prompt));
-      return;
-    }
-    turn(prompt);
+    if (model_.chat_template && !options_.raw) return turn(prompt);
+    const Prompt tokens = answerer_.prompt_of(prompt);
+    if (!options_.raw) fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
+    answer(tokens);
   }
 
   void once(std::vector<int32_t> ids) { answer({.ids = std::move(ids)}); }
@@ -129,7 +127,11 @@ class Session {
         if (key != "messages" && key != "tools" && !value.is_null()) input.variables[key] = value;
     }
     set_thinking(input);
-    answer(with_context(file, [&] { return prompt_of(input); }));
+    answer(with_context(file, [&] {
+      check_conversation(input.messages, input.tools);
+      check_text_alone(input.messages);
+      return prompt_of(input);
+    }));
   }
 
   void chat() {

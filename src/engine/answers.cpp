@@ -95,8 +95,7 @@ void Engine::take(Sequence& sequence, const Drawn& drawn) {
   if (!sequence.fault.empty()) return finish(sequence, FinishReason::Error, {.error = sequence.fault});
   if (sequence.complete) return finish(sequence, FinishReason::Stop);
   if (sequence.request.max_tokens == 0) return finish(sequence, FinishReason::Length);
-  if (drawn.token < 0)
-    return finish(sequence, FinishReason::Error, {.error = "no token can be drawn: every logit is masked or NaN"});
+  if (drawn.token < 0) return finish(sequence, FinishReason::Error, {.error = kNothingToDraw});
   sequence.tokens.push_back(drawn.token);
   sequence.history.add(drawn.token);
   Event event{.token = drawn.token, .logprob = drawn.logprob, .top = drawn.top};

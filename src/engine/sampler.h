@@ -12,6 +12,9 @@
 
 namespace braid {
 
+// What is said where a row has no token to draw.
+inline constexpr const char* kNothingToDraw = "no token can be drawn: every logit is masked or NaN";
+
 // How one row is drawn. The spans must stay until `draw` returns.
 struct DrawRow {
   SampleRow how;

@@ -53,7 +53,12 @@ fs::path hub_cache() {
 }
 
 fs::path find_model(const std::string& model, const fs::path& cache) {
-  if (!model.empty() && is_there(model)) return model;
+  if (!model.empty() && is_there(model)) {
+    if (!fs::is_directory(model))
+      fail("model '{}': is a file, where a folder with config.json and safetensors is expected{}", printable(model),
+           fs::path(model).extension() == ".gguf" ? " (GGUF files are not supported)" : "");
+    return model;
+  }
   const size_t at = std::min(model.find('@'), model.size()), slash = model.find('/');
   const std::string revision = at < model.size() ? model.substr(at + 1) : "main";
   if (slash == std::string::npos || slash > at || !is_hub_word(model.substr(0, slash)) ||

@@ -16,8 +16,12 @@ using test::write_file;
 TEST(ModelFolder, PathsComeFirst) {
   const TemporaryFolder folder;
   EXPECT_EQ(find_model(folder.path().string(), folder / "cache"), folder.path());
-  write_file(folder / "model.gguf", "x");
-  EXPECT_EQ(find_model((folder / "model.gguf").string(), folder / "cache"), folder / "model.gguf");
+  for (const char* file : {"model.gguf", "model.safetensors"}) {
+    write_file(folder / file, "x");
+    const std::string message = complaint([&] { find_model((folder / file).string(), folder / "cache"); });
+    expect_contains(message, (folder / file).string() + "': is a file, where a folder");
+    EXPECT_EQ(message.find("GGUF files are not supported") != std::string::npos, file == std::string("model.gguf"));
+  }
 }
 
 TEST(ModelFolder, HubNamesAreFoundInTheCache) {

@@ -187,6 +187,46 @@ class BadInput(braid.Case):
         check("generation_config.json", lambda p: p.write_text('{"temperature": "hot"}'), ["generation_config.json", "temperature"])
         check("tokenizer_config.json", lambda p: p.write_text('{"eos_token": 5}'), ["eos_token"])
 
+    def test_files_are_no_models(self):
+        gguf = self.write("model.gguf", "GGUF")
+        for command in (["run", gguf, "hello"], ["describe", gguf], ["tokenize", gguf, "hello"]):
+            self.fail_in_one_line(["model.gguf", "is a file", "GGUF"], *command)
+        self.fail_in_one_line(["model.safetensors", "is a file"], "run", braid.POCKET / "model.safetensors", "hello")
+
+    def test_weights_that_are_not_numbers(self):
+        model = self.copy_model(braid.POCKET)
+        tensors, _ = braid.read_safetensors(model / "model.safetensors")
+        name = "model.layers.0.linear_attn.in_proj_qkv.weight"
+        dtype, shape, data = tensors[name]
+        self.assertEqual(dtype, "F8_E4M3")
+        tensors[name] = dtype, shape, b"\x7f" + data[1:]  # NaN
+        braid.write_safetensors(model / "model.safetensors", tensors)
+        text = self.write("text.txt", "a river is a stream of water")
+        self.fail_in_one_line(["no token can be drawn"], "run", model, "hello")
+        self.fail_in_one_line(["logits are not finite", str(model)], "perplexity", model, text)
+        small = ["--prefill", 8, "--decode", 2, "--repeats", 1]
+        self.fail_in_one_line(["no token can be drawn", str(model)], "bench", model, *small)
+
+    def test_a_folder_without_a_tokenizer(self):
+        model = self.copy_model(braid.POCKET)
+        (model / "tokenizer.json").unlink()
+        self.fail_in_one_line(["tokenizer.json", "--ids"], "run", model, "hello")
+
+    def test_a_vocabulary_that_lacks_bytes(self):
+        model = self.copy_model(braid.POCKET)
+        tokenizer = braid.read_json(model / "tokenizer.json")
+        tokenizer["model"]["vocab"]["Q?"] = tokenizer["model"]["vocab"].pop("Q")
+        tokenizer["model"]["merges"] = [pair for pair in tokenizer["model"]["merges"] if "Q" not in "".join(pair)]
+        braid.write_json(model / "tokenizer.json", tokenizer)
+        code, _, err = braid.run("tokenize", model, "Qua")
+        self.assertEqual((code, err), (0, "warning tokenizer bytes_without_token=1: text loses them\n"))
+        self.assertEqual(braid.run("tokenize", braid.POCKET, "Qua")[2], "")
+
+    def test_pictures(self):
+        picture = [{"role": "user", "content": ["look", {"type": "image_url", "image_url": {"url": "x"}}]}]
+        file = self.write("picture.json", json.dumps(picture))
+        self.fail_in_one_line(["picture.json: messages[0].content[1].type", "image_url"], "run", braid.POCKET, "--messages", file)
+
     def test_prompts(self):
         self.fail_in_one_line(["context", "20"], "run", braid.POCKET, "word " * 50, "--context", 20)
         self.fail_in_one_line(["empty"], "run", braid.POCKET, "", "--raw")

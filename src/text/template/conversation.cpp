@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/template/conversation.h"
 
+#include <fmt/format.h>
+
 #include "base/json_place.h"
 
 namespace braid {
@@ -42,6 +44,15 @@ void check_conversation(const Json& messages, const Json& tools) {
   for (const JsonPlace& tool : tool_list.elements()) {
     if (!tool.is_object()) tool.refuse("expected an object");
     if (tool.has("function")) check_named_function(tool);
+  }
+}
+
+void check_text_alone(const Json& messages) {
+  for (const JsonPlace& message : JsonPlace(messages, "messages").elements()) {
+    if (!message.has("content") || !message.at("content").is_array()) continue;
+    for (const JsonPlace& part : message.at("content").elements())
+      if (part.is_object() && part.at("type").text() != "text")
+        part.at("type").refuse(fmt::format("'{}' parts are not supported, only text", part.at("type").text()));
   }
 }
 

@@ -14,4 +14,8 @@ namespace braid {
 // that a command and a server can say the same.
 void check_conversation(const Json& messages, const Json& tools);
 
+// Refuses parts of content that are not text, of a conversation that is checked: a template may write their place into
+// the prompt, and nothing would fill it.
+void check_text_alone(const Json& messages);
+
 }  // namespace braid

@@ -47,6 +47,18 @@ TEST(Conversation, NamesThePlaceOfAFault) {
   for (const auto& [messages, expected] : cases) EXPECT_EQ(fault(messages), expected) << messages;
 }
 
+TEST(Conversation, OfTextAlone) {
+  const auto check = [](const char* messages) { check_text_alone(Json::parse(messages)); };
+  check(R"([{"role":"a"},{"role":"a","content":null},{"role":"a","content":"b"},
+            {"role":"a","content":["b",{"type":"text","text":"c"}]}])");
+  try {
+    check(R"([{"role":"a"},{"role":"a","content":["b",{"type":"image_url","image_url":{}}]}])");
+    FAIL() << "an image passes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "messages[1].content[1].type: 'image_url' parts are not supported, only text");
+  }
+}
+
 TEST(Conversation, NamesThePlaceOfABadTool) {
   const std::pair<const char*, const char*> cases[] = {
       {"5", "tools: expected an array"},

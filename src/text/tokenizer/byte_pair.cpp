@@ -130,6 +130,13 @@ void BytePairModel::start_symbols(std::string_view piece, std::vector<BytePairSp
   if (!symbols.empty()) symbols.back().next = -1;
 }
 
+bool BytePairModel::loses(std::string_view character) const {
+  if (has_unknown_) return false;
+  std::vector<BytePairSpace::Symbol> symbols;
+  start_symbols(character, symbols);
+  return symbols.empty();
+}
+
 void BytePairModel::offer(BytePairSpace& space, int32_t left, int32_t right) const {
   const auto id = [&](int32_t place) { return space.symbols_[static_cast<size_t>(place)].id; };
   const Merge merge = merges_.find(id(left), id(right));

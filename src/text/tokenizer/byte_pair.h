@@ -78,6 +78,8 @@ class BytePairModel {
 
   // Appends the ids of one piece. Its cost grows with n log n.
   void encode(std::string_view piece, BytePairSpace& space, std::vector<int32_t>& ids) const;
+  // Whether nothing stands for this character.
+  bool loses(std::string_view character) const;
 
  private:
   void encode_word(std::string_view piece, BytePairSpace& space, std::vector<int32_t>& ids) const;

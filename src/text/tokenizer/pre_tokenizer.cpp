@@ -207,6 +207,10 @@ PreTokenizer::PreTokenizer(const JsonPlace& place) {
   if (!place.is_null()) read(place);
 }
 
+bool PreTokenizer::writes_bytes() const {
+  return std::ranges::any_of(rules_, [](const auto& rule) { return std::holds_alternative<ByteLevelRule>(rule); });
+}
+
 void PreTokenizer::read(const JsonPlace& place) {
   const std::string& type = place.at("type").text();
   if (type == "Sequence") {

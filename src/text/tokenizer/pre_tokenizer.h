@@ -61,6 +61,8 @@ class PreTokenizer {
   explicit PreTokenizer(const JsonPlace& place);
 
   void apply(Pieces& pieces, PreTokenizerSpace& space) const;
+  // Whether pieces come out as characters of the byte alphabet.
+  bool writes_bytes() const;
 
  private:
   void read(const JsonPlace& place);

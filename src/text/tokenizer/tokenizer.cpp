@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_pair.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/post_processor.h"
@@ -66,6 +68,18 @@ JsonPlace member_or_null(const Json& value, const std::string& key) {
   return {found == value.end() ? null : *found, key};
 }
 
+// The bytes, among those that UTF-8 is made of, that a text loses since they have no token.
+int64_t lost_bytes(const BytePairModel& model) {
+  int64_t lost = 0;
+  for (int byte = 0; byte < 0xF5; ++byte) {
+    if (byte == 0xC0 || byte == 0xC1) continue;  // never in UTF-8, as all from 0xF5 on
+    std::string character;
+    append_byte_characters(character, std::string(1, static_cast<char>(byte)));
+    lost += model.loses(character) ? 1 : 0;
+  }
+  return lost;
+}
+
 }  // namespace
 
 struct Tokenizer::Parts {
@@ -89,6 +103,8 @@ struct Tokenizer::Parts {
         decoder(member_or_null(file.rest, "decoder")) {
     const JsonPlace tokens = member_or_null(file.rest, "added_tokens");
     if (!tokens.is_null()) added = AddedTokens(tokens, model.vocabulary(), normalizer);
+    if (const int64_t lost = pre_tokenizer.writes_bytes() ? lost_bytes(model) : 0; lost > 0)
+      log::warn("tokenizer bytes_without_token={}: text loses them", lost);
     size = model.vocabulary().size();
     if (const auto ids = added.ids(); !ids.empty()) size = std::max(size, ids.back() + 1);
     for (int32_t id = 0; id < size; ++id) {
