@@ -39,6 +39,21 @@ class Verify(braid.Case):
         braid.write_safetensors(case / "model.safetensors", tensors, metadata)
         self.fail_in_one_line(["comparisons failed"], "verify", case)
 
+    def test_what_is_no_number_equals_nothing(self):
+        case = self.copy_model(braid.GOLDENS / "qwen3_next")
+        tensors, metadata = braid.read_safetensors(case / "model.safetensors")
+        dtype, shape, data = tensors["model.layers.0.linear_attn.out_proj.weight"]
+        tensors["model.layers.0.linear_attn.out_proj.weight"] = (dtype, shape, b"\xc0\x7f" + data[2:])  # NaN in bf16
+        braid.write_safetensors(case / "model.safetensors", tensors, metadata)
+        for more in ([], ["--layerwise"]):
+            code, out, err = braid.run("verify", case, "--json", *more)
+            self.assertEqual(code, 1, err)
+            found = {comparison["name"]: comparison["ok"] for comparison in json.loads(out)}
+            of_logits = [name for name in found if ".logits" in name or "layer 0" in name and "output" in name]
+            self.assertGreater(len(of_logits), 1)
+            for name in of_logits:
+                self.assertFalse(found[name], name)
+
     def test_expected_may_lie_elsewhere(self):
         case = self.copy_model(braid.GOLDENS / "qwen3")
         (case / "expected.safetensors").rename(self.folder / "elsewhere.safetensors")
