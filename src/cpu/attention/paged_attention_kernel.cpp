@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kPiece = 256;
 constexpr int64_t kQueryRows = 64;  // rows of a block, query heads included
-constexpr int64_t kFewRows = 16;    // of blocks that are made smaller for the team's sake
 constexpr int64_t kMostSplit = 32;  // more rows than these are never split over keys
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -30,14 +29,6 @@ int64_t rows_of(const Rows& rows, int64_t sequence) {
   return rows.starts.as<int32_t>()[sequence + 1] - rows.starts.as<int32_t>()[sequence];
 }
 
-// Blocks of so many positions that sequences of at least `least` rows make.
-int64_t blocks_of(const Rows& rows, int64_t positions, int64_t least) {
-  int64_t blocks = 0;
-  for (int64_t s = 0; s < rows.sequences; ++s)
-    if (rows_of(rows, s) >= least) blocks += divide_up(rows_of(rows, s), positions);
-  return blocks;
-}
-
 int64_t last_position(const Rows& rows) {
   int64_t last = 0;
   for (int64_t s = 0; s < rows.sequences; ++s) {
@@ -52,11 +43,7 @@ Cut cut_up(const PagedAttention& op, int members) {
   Cut cut;
   cut.heads = op.cache.keys.size(2), cut.ratio = op.q.size(1) / cut.heads;
   cut.positions = cut.ratio >= kQueryRows ? 1 : kQueryRows / cut.ratio;
-  // A few rows of a long prompt cost as much as many answers: one block would leave the others waiting.
-  while (cut.positions * cut.ratio > kFewRows && cut.positions > 1 &&
-         blocks_of(op.rows, cut.positions, 2) * cut.heads < members)
-    cut.positions /= 2;
-  cut.blocks = blocks_of(op.rows, cut.positions, 1);
+  for (int64_t s = 0; s < op.rows.sequences; ++s) cut.blocks += divide_up(rows_of(op.rows, s), cut.positions);
   if (members > 1 && cut.blocks * cut.heads < 2 * members && op.rows.tokens <= kMostSplit)
     cut.pieces = last_position(op.rows) / kPiece + 1;
   cut.record = round_up(op.q.size(2), kTileWidth) + 16;

@@ -135,7 +135,7 @@ void check_batch(const Shape& shape, CpuOptions::Instructions instructions, cons
 
 void check(const Shape& shape, CpuOptions::Instructions instructions) {
   check_batch(shape, instructions, {{0, 1}, {1023, 1}, {2500, 1}, {5, 0}, {62, 3}, {990, 70}, {1500, 130}});
-  // A few rows of a prompt beside answers are shared by the team.
+  // A few rows of a prompt beside answers.
   check_batch(shape, instructions, {{0, 1}, {300, 1}, {1500, 23}});
 }
 
