@@ -91,7 +91,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
   add_sampling_overrides(app, options.overrides, "Options");
   app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, a number or -inf; may be given several times")
       ->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "makes draws repeatable")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.seed, "makes draws repeatable")->check(within(kFromZero));
   app.add_option("--max-tokens", options.max_tokens, "longest answer; -1: no limit but the context")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();

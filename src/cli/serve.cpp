@@ -85,7 +85,7 @@ void add_load_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(64, 1 << 16));
   app.add_option("--cache-mb", options.cache_mb,
                  "memory for prompts that were read before; 0: none; else a share of it")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--cache-dir", serve.cache_folder, "folder where the prefix cache survives a restart");
   app.add_flag("--deterministic", serve.open.device.deterministic, "the same tokens whatever else runs");
   app.add_option("--memory-share", serve.memory_share, "share of the free memory for the state of sequences")
