@@ -50,7 +50,7 @@ void Rounded::submit(const Op& op) {
   } else if (auto* experts = std::get_if<Experts>(&changed)) {
     if (round_) experts->x = rounded(experts->x);
   }
-  inner_->submit(changed);
+  inner_.submit(changed);
 }
 
 std::vector<bool> decided_rows(const std::vector<Scores>& exact, const std::vector<Scores>& rounded, size_t count) {

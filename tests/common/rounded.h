@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "ops/executor.h"
+#include "ops/wrappers/passing.h"
 
 namespace braid::tests {
 
@@ -18,25 +17,15 @@ struct Scores {
 
 // Computes as `inner` does, which works on the host in f32, but on rounded operands where `round`, and keeps the scores
 // that routers saw.
-class Rounded : public Executor {
+class Rounded : public PassingExecutor {
  public:
-  Rounded(std::unique_ptr<Executor> inner, bool round) : inner_(std::move(inner)), round_(round) {}
+  Rounded(Executor& inner, bool round) : PassingExecutor(inner), round_(round) {}
   const std::vector<Scores>& scores() const { return scores_; }
-
-  std::string_view name() const override { return "rounded"; }
-  DType activation_type() const override { return inner_->activation_type(); }
-  DType cache_type() const override { return inner_->cache_type(); }
   void submit(const Op& op) override;
-  void wait() override { inner_->wait(); }
-  Memory allocate(size_t bytes) override { return inner_->allocate(bytes); }
-  void upload(Tensor to, std::span<const std::byte> from) override { inner_->upload(to, from); }
-  void download(std::span<std::byte> to, Tensor from) override { inner_->download(to, from); }
-  Weight pack(Weight plain) override { return inner_->pack(std::move(plain)); }
 
  private:
   // A rounded copy of `x` that lasts until the next op.
   Tensor rounded(const Tensor& x);
-  std::unique_ptr<Executor> inner_;
   bool round_;
   std::vector<float> copy_;
   std::vector<Scores> scores_;

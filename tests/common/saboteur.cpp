@@ -51,7 +51,7 @@ void Saboteur::submit_delta(DeltaRule op) {
     op.b = copied(op.b);
     if (op.rows.tokens > 1) std::memset(op.b.row<float>(op.rows.tokens - 1), 0xFF, 4);
   }
-  inner_->submit(op);
+  inner_.submit(op);
 }
 
 void Saboteur::submit_prepare(PrepareHeads op) {
@@ -62,7 +62,7 @@ void Saboteur::submit_prepare(PrepareHeads op) {
     for (int32_t s = 0; s < op.rows.sequences; ++s)
       for (int32_t row = starts[s]; row < starts[s + 1]; ++row) positions[row] = row - starts[s];
   }
-  inner_->submit(op);
+  inner_.submit(op);
 }
 
 void Saboteur::submit_attention(PagedAttention op) {
@@ -79,11 +79,11 @@ void Saboteur::submit_attention(PagedAttention op) {
         last += 1;
     op.rows.context += 1;
   }
-  inner_->submit(op);
+  inner_.submit(op);
 }
 
 void Saboteur::submit_linear(const Linear& op) {
-  inner_->submit(op);
+  inner_.submit(op);
   if (defect_ != Defect::DependsOnBatch || op.x.rows() < 8 || op.targets[0].out.dtype != DType::F32) return;
   float* value = op.targets[0].out.row<float>(op.x.rows() - 1);
   *value *= 1 + 0x1p-20f;
@@ -99,7 +99,7 @@ void Saboteur::submit(const Op& op) {
   } else if (const auto* linear = std::get_if<Linear>(&op)) {
     submit_linear(*linear);
   } else {
-    inner_->submit(op);
+    inner_.submit(op);
   }
   copies_.clear();
 }
@@ -108,8 +108,8 @@ void Saboteur::upload(Tensor to, std::span<const std::byte> from) {
   // Whatever is written into a slot from outside comes from a snapshot.
   const bool slot = std::ranges::any_of(
       slots_, [&](const Tensor& array) { return to.data >= array.data && to.data < array.data + array.bytes(); });
-  if (defect_ != Defect::SnapshotWithoutState || !slot) return inner_->upload(to, from);
-  inner_->submit(Fill{.out = to, .byte = 0});
+  if (defect_ != Defect::SnapshotWithoutState || !slot) return inner_.upload(to, from);
+  inner_.submit(Fill{.out = to, .byte = 0});
 }
 
 }  // namespace braid::tests

@@ -4,9 +4,10 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "ops/executor.h"
+#include "ops/wrappers/passing.h"
 
 namespace braid::tests {
 
@@ -27,18 +28,13 @@ inline constexpr Defect kDefects[] = {
     Defect::ReadsBeyondLength,      Defect::DependsOnBatch,       Defect::StaleScratch};
 std::string_view name_of(Defect defect);
 
-class Saboteur : public Executor {
+class Saboteur : public PassingExecutor {
  public:
-  Saboteur(std::unique_ptr<Executor> inner, Defect defect) : inner_(std::move(inner)), defect_(defect) {}
+  Saboteur(std::unique_ptr<Executor> inner, Defect defect)
+      : PassingExecutor(*inner), owned_(std::move(inner)), defect_(defect) {}
   std::string_view name() const override { return "sabotaged"; }
-  DType activation_type() const override { return inner_->activation_type(); }
-  DType cache_type() const override { return inner_->cache_type(); }
   void submit(const Op& op) override;
-  void wait() override { inner_->wait(); }
-  Memory allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(Tensor to, std::span<const std::byte> from) override;
-  void download(std::span<std::byte> to, Tensor from) override { inner_->download(to, from); }
-  Weight pack(Weight plain) override { return inner_->pack(std::move(plain)); }
 
  private:
   void submit_delta(DeltaRule op);
@@ -47,7 +43,7 @@ class Saboteur : public Executor {
   void submit_linear(const Linear& op);
   // A copy of `tensor` that lasts until the next op.
   Tensor copied(const Tensor& tensor);
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<Executor> owned_;
   Defect defect_;
   std::vector<std::vector<std::byte>> copies_;
   std::vector<Tensor> slots_;  // arrays of recurrent state seen so far

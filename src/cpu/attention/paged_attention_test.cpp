@@ -135,8 +135,9 @@ void check_batch(const Shape& shape, CpuOptions::Instructions instructions, cons
 
 void check(const Shape& shape, CpuOptions::Instructions instructions) {
   check_batch(shape, instructions, {{0, 1}, {1023, 1}, {2500, 1}, {5, 0}, {62, 3}, {990, 70}, {1500, 130}});
-  // A few rows of a prompt beside answers.
-  check_batch(shape, instructions, {{0, 1}, {300, 1}, {1500, 23}});
+  // A few rows of a prompt beside answers. A row that is alone in its block has a form of its own, with other bits.
+  for (const int32_t rows : {2, 5, 9, 17, 23, 33, 65})
+    check_batch(shape, instructions, {{0, 1}, {300, 1}, {1500, rows}});
 }
 
 TEST(CpuPagedAttention, ASequenceHasTheSameBitsAloneAndInABatch) {
