@@ -82,8 +82,10 @@ class Case(braid.Case):
 class Killed(Case):
     def test_killed_under_load(self):
         draw = random.Random(5)
-        restored = reused = 0
-        for round_ in range(KILLS):
+        restored = reused = round_ = 0
+        # Every round asks first what the one before it asked first. What a full cache dropped has no file either, so one
+        # round may find nothing; not all of many.
+        while round_ < KILLS or (reused == 0 and round_ < 4 * KILLS):
             running = server.Server("--cache-dir", self.kept, "--cache-mb", 64)
             found = running.wait_for(r"kept state folder=.* restored=(\d+) files=(\d+)")
             restored += int(found[1])
@@ -97,8 +99,9 @@ class Killed(Case):
             self.assertEqual(running.stop(signal.SIGKILL), -signal.SIGKILL)
             load.join()
             self.assertEqual(load.wrong, [])
+            round_ += 1
         self.assertGreater(restored, 0)
-        self.assertGreater(reused, 0)  # every round asks first what the one before it asked first
+        self.assertGreater(reused, 0)
 
     def test_files_that_are_not_whole(self):
         with server.running("--cache-dir", self.kept) as running:
