@@ -128,8 +128,9 @@ PlannedModel plan_model(const OpenOptions& options, DType cache_type) {
     checkpoint = std::make_shared<const Checkpoint>(
         folder, CheckpointOptions{.mode = options.read_files ? MappedFile::Mode::Read : MappedFile::Mode::Map,
                                   .lock = options.lock});
-  WeightPlan plan(checkpoint.get(), config);
-  ModelSpec spec = read_model(config, (folder / "config.json").string(), plan, model_options(options));
+  const std::string place = (folder / "config.json").string();
+  WeightPlan plan = with_context(place, [&] { return WeightPlan(checkpoint.get(), config); });
+  ModelSpec spec = read_model(config, place, plan, model_options(options));
   claim_state(spec, cache_type);
   return {folder, std::move(config), std::move(checkpoint), std::move(plan), std::move(spec)};
 }
@@ -160,6 +161,10 @@ OpenModel open_model(const OpenOptions& options) {
   model.free_memory = std::min(available - planned.plan.bytes(), model.executor->available_memory());
   model.spec = std::move(planned.spec);
   return model;
+}
+
+void check_stored_values(const OpenModel& model) {
+  if (has_weights(model.folder)) check_values(Checkpoint(model.folder));
 }
 
 Json special_tokens(const OpenModel& model) {

@@ -78,6 +78,9 @@ OpenModel open_model(const OpenOptions& options);
 // bos_token, eos_token and others as templates know them; an empty object when there is no tokenizer.
 Json special_tokens(const OpenModel& model);
 
+// Refuses the first stored value that is not finite, which may be why no logit is.
+void check_stored_values(const OpenModel& model);
+
 // The tokens that the model's tokenizer has; all of the vocabulary when there is no tokenizer.
 TokenSet allowed_tokens(const OpenModel& model);
 

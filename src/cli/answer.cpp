@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "api/model.h"
 #include "base/error.h"
+#include "engine/sampler.h"
 #include "text/dialects/answer_parser.h"
 #include "text/dialects/stop_strings.h"
 
@@ -126,7 +128,10 @@ Answer Answerer::ask(const Prompt& prompt, const Show& show, const std::atomic<b
   const RequestId id = engine_.submit(std::move(request));
   while (!ended && engine_.step())
     if (interrupted) engine_.cancel(id);
-  if (answer.finish == FinishReason::Error) fail("the answer failed: {}", fault);
+  if (answer.finish == FinishReason::Error) {
+    if (fault == kNothingToDraw) check_stored_values(model_);
+    fail("the answer failed: {}", fault);
+  }
   display.finish(answer, show);
   return answer;
 }

@@ -171,6 +171,7 @@ void run_batch(BatchOptions options) {
   serve.queue = std::numeric_limits<int32_t>::max() - serve.parallel;  // a line may ask for many choices
   catch_interrupts(Again::Ends);
   std::vector<BatchLine> lines = read_batch(read_text(options.in), serve.names.front());
+  if (lines.empty()) fail("{}: holds no request", options.in);
   BatchOutput output(options.out);
   const size_t all = lines.size();
   std::erase_if(lines, [&](const BatchLine& line) { return output.has(line); });

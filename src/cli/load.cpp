@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/load_client.h"
+#include "cli/options.h"
 
 namespace braid::cli {
 namespace {
@@ -239,7 +240,7 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
   app.add_option("--seconds", options.seconds, "no request begins later")->check(CLI::Range(0.1, 1e6));
   add_lengths(app, "--prompt-tokens", options.prompt, "about so many in each prompt, or A-B: between");
   add_lengths(app, "--answer-tokens", options.answer, "so many in each answer, or A-B: between");
-  app.add_option("--seed", options.seed, "of texts, lengths and times")->capture_default_str();
+  app.add_option("--seed", options.seed, "of texts, lengths and times")->check(whole_number())->capture_default_str();
 }
 
 Json measure_load(const LoadOptions& options) {

@@ -63,6 +63,8 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();  // of a command that has said what failed
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw braid::Error(braid::ErrorKind::Usage, usage_fault(app, error, argv[1]));
     app.exit(error);

@@ -82,7 +82,10 @@ class Subject {
     runner_.run(std::span(&rows, 1), [&](const Pass& pass) {
       const DrawRow greedy{.how = {.temperature = 0}};
       next_ = sampler_.draw(pass.outputs.logits, std::span(&greedy, 1)).front().token;
-      if (next_ < 0) fail("{}: {}", model_.folder.string(), kNothingToDraw);
+      if (next_ < 0) {
+        check_stored_values(model_);
+        fail("{}: {}", model_.folder.string(), kNothingToDraw);
+      }
     });
     hash_.add(std::as_bytes(std::span(&next_, 1)));
     pool_.commit(sequence_, length);

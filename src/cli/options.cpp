@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 #include <string_view>
 
@@ -44,6 +45,17 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
 }
 
 }  // namespace
+
+CLI::Validator whole_number() {
+  static constexpr const char* kWords = "[0, 2^64)";
+  return {[](const std::string& text) -> std::string {
+            uint64_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error == std::errc() && end == text.data() + text.size()) return "";
+            return fmt::format("expected a whole number, {}, found '{}'", kWords, text);
+          },
+          kWords};
+}
 
 void add_model_options(CLI::App& app, OpenOptions& options, const std::string& context) {
   app.add_option("MODEL", options.model, "folder with config.json and safetensors, or an id in the Hugging Face cache")
@@ -91,7 +103,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
   add_sampling_overrides(app, options.overrides, "Options");
   app.add_option("--logit-bias", options.logit_bias, "ID=BIAS, a number or -inf; may be given several times")
       ->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "makes draws repeatable")->check(within(kFromZero));
+  app.add_option("--seed", options.seed, "makes draws repeatable")->check(whole_number());
   app.add_option("--max-tokens", options.max_tokens, "longest answer; -1: no limit but the context")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();

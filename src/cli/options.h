@@ -31,6 +31,9 @@ struct SamplingOptions {
 };
 void add_sampling_options(CLI::App& app, SamplingOptions& options);
 
+// Takes whole numbers of 64 bits, and refuses others in the words of the options above.
+CLI::Validator whole_number();
+
 // --json where a command has figures to hand on.
 void add_json_option(CLI::App& app, bool& json);
 

@@ -52,7 +52,9 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
 // Each document's first `max_tokens`; or, with a stride, windows of `max_tokens` that move on by it.
 std::vector<Window> windows(const Options& options, const Tokenizer& tokenizer, int64_t longest) {
   std::vector<Window> out;
-  for (const std::string& text : split(read_text(options.file), options.separator)) {
+  const std::string whole = read_text(options.file);
+  check_utf8(whole, name_of_input(options.file));
+  for (const std::string& text : split(whole, options.separator)) {
     const std::vector<int32_t> ids = tokenizer.encode(text, {.add_special_tokens = false});
     const int64_t length = std::ssize(ids);
     if (length < 2) continue;
@@ -136,9 +138,11 @@ Sums score(const Options& options, const OpenModel& model, const std::vector<Win
   scorer.run(documents, [&](const ScoredRow& row) {
     const ScoreDocument& document = documents[row.document];
     const double loss = token_loss(row.logits, document.tokens[static_cast<size_t>(row.position + 1)]);
-    if (!std::isfinite(loss))
+    if (!std::isfinite(loss)) {
+      check_stored_values(model);
       fail("{}: the loss at token {} of {} {} is {}: the model's logits are not finite", model.folder.string(),
            row.position + 1, options.stride > 0 ? "window" : "document", row.document, loss);
+    }
     sums.loss += loss;
     sums.tokens += 1;
     const int64_t place = first_row[row.document] + row.position - document.positions.front();

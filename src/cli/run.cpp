@@ -94,17 +94,24 @@ std::vector<int32_t> parse_ids(const std::string& text) {
   return ids;
 }
 
+// Whether a line of a chat is meant for the program rather than the model: /reset and what looks like it.
+bool is_command(std::string_view line) {
+  return line.size() > 1 && line.front() == '/' &&
+         std::ranges::all_of(line.substr(1), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 class Session {
  public:
   Session(const Options& options, const OpenModel& model)
       : options_(options), model_(model), answerer_(model, options.sampling) {
+    check_utf8(options.system, "--system");
     reset();
   }
 
-  // `source`: the file that the prompt is from, or "-".
-  void once(const std::string& prompt, const std::string& source) {
-    if (prompt.empty() && source.empty()) fail("the prompt is empty");
-    if (prompt.empty()) fail("{}: the prompt is empty", source == "-" ? "standard input" : source);
+  // `name`: what the prompt is from.
+  void once(const std::string& prompt, std::string_view name) {
+    if (prompt.empty()) fail("{}: the prompt is empty", name);
+    check_utf8(prompt, name);
     if (model_.chat_template && !options_.raw) return turn(prompt);
     const Prompt tokens = answerer_.prompt_of(prompt);
     if (!options_.raw) fmt::print(stderr, "braid: the model has no chat template: the prompt is completed as it is\n");
@@ -139,7 +146,7 @@ class Session {
       fail("{}: has no chat template, so there is no chat; give a prompt to complete, or --chat-template",
            model_.folder.string());
     const bool terminal = ::isatty(STDIN_FILENO) == 1;
-    int64_t turns = 0, failed = 0;
+    bool failed = false;
     chatting_ = true;
     if (terminal)
       fmt::print(stderr, "chat with {}: /reset forgets, Ctrl-C stops an answer, Ctrl-D ends\n",
@@ -158,17 +165,22 @@ class Session {
         reset();
         continue;
       }
-      ++turns;
+      if (is_command(*line.text)) {
+        fmt::print(stderr, "braid: {} is no command here: there is /reset alone; a blank in front makes it text\n",
+                   *line.text);
+        continue;
+      }
+      const size_t held = messages_.size();
       try {
+        check_utf8(*line.text, "the line");
         turn(*line.text);
       } catch (const Error& error) {
         fmt::print(stderr, "braid: {}\n", error.message());
-        messages_.erase(messages_.size() - 1);
-        ++failed;
+        if (messages_.size() > held) messages_.erase(held);
+        failed = true;
       }
     }
-    // Nobody at a keyboard has seen it.
-    if (!terminal && failed > 0) fail("{} of {} answers failed", failed, turns);
+    if (!terminal && failed) throw CLI::RuntimeError(1);  // nobody at a keyboard has seen the lines
   }
 
  private:
@@ -288,9 +300,10 @@ void run(const Options& options) {
   } else if (!options.ids.empty()) {
     session.once(parse_ids(options.ids));
   } else if (!options.file.empty()) {
-    session.once(read_text(options.file), options.file);
+    session.once(read_text(options.file), name_of_input(options.file));
   } else {
-    session.once(*options.prompt == "-" ? read_text("-") : *options.prompt, *options.prompt);
+    const bool piped = *options.prompt == "-";
+    session.once(piped ? read_text("-") : *options.prompt, piped ? name_of_input("-") : "PROMPT");
   }
   check_interrupted();
 }

@@ -25,9 +25,10 @@ struct Options {
 void tokenize(const Options& options) {
   if (!options.text && options.file.empty()) fail(ErrorKind::Usage, "TEXT or --file is required");
   const Tokenizer tokenizer = Tokenizer::load(find_model(options.model));
-  const std::string text = !options.file.empty()  ? read_text(options.file)
-                           : *options.text == "-" ? read_text("-")
-                                                  : *options.text;
+  const bool piped = options.file.empty() && *options.text == "-";
+  const std::string file = piped ? "-" : options.file;
+  const std::string text = file.empty() ? *options.text : read_text(file);
+  check_utf8(text, file.empty() ? "TEXT" : name_of_input(file));
   const std::vector<int32_t> ids =
       tokenizer.encode(text, {.add_special_tokens = !options.plain, .parse_special = !options.plain});
   if (options.json) {

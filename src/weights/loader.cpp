@@ -33,6 +33,8 @@ float value_at(const StoredTensor& tensor, int64_t index) {
       return bf16_to_float(read_at<uint16_t>(data, index));
     case DType::F16:
       return f16_to_float(read_at<uint16_t>(data, index));
+    case DType::E4M3:
+      return e4m3_to_float(read_at<uint8_t>(data, index));
     case DType::U8: {  // E8M0: a power of two; 255 is its NaN
       const auto exponent = read_at<uint8_t>(data, index);
       return exponent == 255 ? std::nanf("") : std::ldexp(1.0f, exponent - 127);
@@ -202,6 +204,21 @@ WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoin
   log::info("loaded bytes={} seconds={:.2f} gb_per_s={:.2f}", plan.bytes(), seconds,
             static_cast<double>(plan.bytes()) / std::max(seconds, 1e-9) / 1e9);
   return table;
+}
+
+void check_values(const Checkpoint& checkpoint) {
+  const auto has_values = [](const StoredTensor& tensor) {
+    return tensor.type == "F8_E8M0" || tensor.dtype == DType::F32 || tensor.dtype == DType::BF16 ||
+           tensor.dtype == DType::F16 || tensor.dtype == DType::E4M3;
+  };
+  uint64_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) bytes += tensor.bytes.size();
+  Progress progress("looking for NaN", bytes, Progress::Unit::Bytes);
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (has_values(tensor))
+      for (int64_t i = 0; i < tensor.elements(); ++i) check_finite(tensor, i, value_at(tensor, i));
+    progress.advance(tensor.bytes.size());
+  }
 }
 
 }  // namespace braid

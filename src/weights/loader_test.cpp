@@ -270,5 +270,26 @@ TEST_F(LoaderTest, ValuesThatAreNotFiniteAreRefusedByName) {
   }
 }
 
+// Matrices are not looked through while loading.
+TEST_F(LoaderTest, AValueThatIsNotFiniteIsFound) {
+  writer_.add("a", "BF16", {2, 2}, std::vector<uint16_t>{0x3F80, 0x3F80, 0x3F80, 0x3F80});
+  writer_.add("b", "U8", {1}, std::vector<uint8_t>{255});
+  plan();
+  check_values(*checkpoint_);
+  const std::string tail = "is not finite (in " + (folder_ / "model.safetensors").string();
+  const auto found = [&](const char* name, const char* type, const auto& values) {
+    writer_.add(name, type, {1, 2}, values);
+    plan();
+    const std::string message = complaint([&] { check_values(*checkpoint_); });
+    expect_contains(message, name + std::string(": value "));
+    expect_contains(message, "at index 1 " + tail);
+  };
+  found("z4", "F8_E4M3", std::vector<uint8_t>{0x7E, 0xFF});
+  found("z3", "BF16", std::vector<uint16_t>{0x7F7F, 0xFF81});
+  found("z2", "F16", std::vector<uint16_t>{0x7BFF, 0x7C00});
+  found("z1", "F32", std::vector<float>{1, -INFINITY});
+  found("z0", "F8_E8M0", std::vector<uint8_t>{254, 255});
+}
+
 }  // namespace
 }  // namespace braid

@@ -63,7 +63,7 @@ struct PlannedVector {
 class WeightPlan {
  public:
   // `config` is the whole config.json: dtype or torch_dtype, quantization_config. A quant_method without support is
-  // refused here. `checkpoint` must outlive the plan.
+  // refused here, by its key. `checkpoint` must outlive the plan.
   WeightPlan(const Checkpoint* checkpoint, const Json& config);
 
   // Whether the checkpoint stores a tensor of exactly this name. Without a checkpoint: `otherwise`.

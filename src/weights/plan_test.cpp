@@ -291,9 +291,9 @@ TEST_F(PlanTest, ConfigsThatMakeNoSenseAreRefused) {
     const char* message;
   };
   for (const Case& c : {
-           Case{"[]", "config.json: expected an object"},
-           Case{R"({"dtype":"int8"})", "config.json: dtype: expected bfloat16"},
-           Case{R"({"torch_dtype":5})", "config.json: torch_dtype: expected bfloat16"},
+           Case{"[]", "expected an object"},
+           Case{R"({"dtype":"int8"})", "dtype: expected bfloat16"},
+           Case{R"({"torch_dtype":5})", "torch_dtype: expected bfloat16"},
            Case{R"({"quantization_config":"fp8"})", "quantization_config: expected an object"},
            Case{R"({"quantization_config":{}})", "quant_method (none) cannot be loaded"},
            Case{R"({"quantization_config":{"quant_method":8}})", "quant_method 8 cannot be loaded"},

@@ -19,7 +19,7 @@ constexpr std::string_view kForeignEndings[] = {".qweight", ".qzeros",       ".w
 
 // The value of `key` at the top of the config or in text_config; null when absent or null.
 const Json* setting(const Json& config, const char* key) {
-  if (!config.is_object()) fail("config.json: expected an object, found {}", config.type_name());
+  if (!config.is_object()) fail("expected an object, found {}", config.type_name());
   if (const auto at = config.find(key); at != config.end() && !at->is_null()) return &*at;
   if (const auto text = config.find("text_config"); text != config.end() && text->is_object())
     if (const auto at = text->find(key); at != text->end() && !at->is_null()) return &*at;
@@ -35,7 +35,7 @@ DType read_dtype(const Json& config) {
   if (name == "bfloat16" || name == "auto") return DType::BF16;
   if (name == "float16") return DType::F16;
   if (name == "float32") return DType::F32;
-  fail("config.json: {}: expected bfloat16, float16 or float32, found {}", key, printable(name));
+  fail("{}: expected bfloat16, float16 or float32, found {}", key, printable(name));
 }
 
 // "; <tensor> is stored in such a coding" for the first tensor that shows it.
@@ -49,11 +49,10 @@ std::string telltale(const Checkpoint* checkpoint) {
 
 void read_block(const Json& stored, Quantization& out) {
   if (!stored.is_array() || stored.size() != 2)
-    fail("config.json: quantization_config.weight_block_size: expected two numbers, found {}",
-         printable(stored.dump()));
+    fail("quantization_config.weight_block_size: expected two numbers, found {}", printable(stored.dump()));
   for (const Json& size : stored)
     if (!size.is_number_integer() || size < 1 || size > kLargestBlock)
-      fail("config.json: quantization_config.weight_block_size: expected numbers from 1 to {}, found {}", kLargestBlock,
+      fail("quantization_config.weight_block_size: expected numbers from 1 to {}, found {}", kLargestBlock,
            printable(stored.dump()));
   out.block = Fp8Block{stored[0].get<int>(), stored[1].get<int>()};
 }
@@ -81,14 +80,14 @@ bool names_module(std::string_view entry, std::string_view module) {
 void read_exempt(const Json& settings, const char* key, std::vector<std::string>& out) {
   const auto list = settings.find(key);
   if (list == settings.end() || list->is_null()) return;
-  if (!list->is_array()) fail("config.json: quantization_config.{}: expected a list", key);
+  if (!list->is_array()) fail("quantization_config.{}: expected a list", key);
   for (const Json& name : *list) {
-    if (!name.is_string()) fail("config.json: quantization_config.{}: expected a list of names", key);
+    if (!name.is_string()) fail("quantization_config.{}: expected a list of names", key);
     out.push_back(without_text_level(name.get<std::string>()));
     try {
       names_module(out.back(), "");
     } catch (const std::regex_error&) {
-      fail("config.json: quantization_config.{}: {} is no regular expression", key, printable(out.back()));
+      fail("quantization_config.{}: {} is no regular expression", key, printable(out.back()));
     }
   }
 }
@@ -182,16 +181,16 @@ Format read_format(const Json& settings, const std::string& seen) {
     if (format == "\"float-quantized\"" || format == "\"naive-quantized\"") return Fp8Row{};
     if (format == "\"int-quantized\"") return Int8Row{};
     if (format == "\"nvfp4-pack-quantized\"" || format == "\"mixed-precision\"") return Nvfp4{};
-    fail("config.json: quantization_config.format {} cannot be loaded; {}{}", printable(format), kKnown, seen);
+    fail("quantization_config.format {} cannot be loaded; {}{}", printable(format), kKnown, seen);
   }
   if (method == "\"modelopt\"") {
     const std::string algorithm = text("quant_algo");
     if (algorithm == "\"FP8\"") return Fp8Row{};
     if (algorithm == "\"NVFP4\"" || algorithm == "\"W4A16_NVFP4\"" || algorithm == "\"MIXED_PRECISION\"")
       return Nvfp4{};
-    fail("config.json: quantization_config.quant_algo {} cannot be loaded; {}{}", printable(algorithm), kKnown, seen);
+    fail("quantization_config.quant_algo {} cannot be loaded; {}{}", printable(algorithm), kKnown, seen);
   }
-  fail("config.json: quantization_config.quant_method {} cannot be loaded; {}{}", printable(method), kKnown, seen);
+  fail("quantization_config.quant_method {} cannot be loaded; {}{}", printable(method), kKnown, seen);
 }
 
 }  // namespace
@@ -202,17 +201,17 @@ Quantization read_quantization(const Json& config, const Checkpoint* checkpoint)
   const Json* settings = setting(config, "quantization_config");
   if (settings == nullptr) settings = setting(config, "compression_config");
   if (settings == nullptr) return out;
-  if (!settings->is_object()) fail("config.json: quantization_config: expected an object");
+  if (!settings->is_object()) fail("quantization_config: expected an object");
   out.coded = read_format(*settings, telltale(checkpoint));
   if (const auto fmt = settings->find("fmt"); fmt != settings->end() && *fmt != "e4m3" && !fmt->is_null())
-    fail("config.json: quantization_config.fmt: expected e4m3, found {}", printable(fmt->dump()));
+    fail("quantization_config.fmt: expected e4m3, found {}", printable(fmt->dump()));
   if (const auto block = settings->find("weight_block_size"); block != settings->end() && !block->is_null()) {
     read_block(*block, out);
     if (std::holds_alternative<Fp8Block>(*out.coded)) out.coded = *out.block;
   }
   if (const auto format = settings->find("scale_fmt"); format != settings->end() && !format->is_null()) {
     if (!format->is_string())
-      fail("config.json: quantization_config.scale_fmt: expected a name, found {}", printable(format->dump()));
+      fail("quantization_config.scale_fmt: expected a name, found {}", printable(format->dump()));
     out.power_scales = *format == "ue8m0";
   }
   for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"})

@@ -30,8 +30,8 @@ struct Quantization {
   Format expected(const std::string& module) const;
 };
 
-// An Input error names the key for a quant_method that is not supported, or a value that makes no sense. `checkpoint`
-// may be null; it lets the error name a tensor.
+// An Input error names the key, not the file, for a quant_method that is not supported, or a value that makes no sense.
+// `checkpoint` may be null; it lets the error name a tensor.
 Quantization read_quantization(const Json& config, const Checkpoint* checkpoint);
 
 // A matrix in a file: [..., rows, columns], leading dimensions stacking equal matrices (experts).

@@ -42,6 +42,10 @@ class WeightTable {
 // on a terminal. NaN scales, and values that are not finite in vectors, are refused by name.
 WeightTable load_weights(const WeightPlan& plan, std::shared_ptr<const Checkpoint> checkpoint, Executor& executor);
 
+// Reads every value there is, for when logits were not finite: the first that is not is refused by name. Shows a
+// progress bar on a terminal.
+void check_values(const Checkpoint& checkpoint);
+
 // Random weights of the planned shapes and formats, the same for the same seed: matrices with entries of deviation
 // columns^-1/2, vectors near what trained ones are (norms near 1, everything else small). Matrices of more than 4 MiB
 // repeat numbers where packing copies. For tests and benchmarks.

@@ -100,8 +100,11 @@ class BadInput(braid.Case):
         check(lambda c: c["rope_parameters"].update(rope_type=5), ["rope_type"])
         check(lambda c: c["rope_parameters"].update(rope_theta="x"), ["rope_theta"])
         check(lambda c: c["rope_parameters"].update(partial_rotary_factor=1.7), ["partial_rotary_factor"])
+        check(lambda c: c["rope_parameters"].update(partial_rotary_factor=None) or c.update(partial_rotary_factor=-1),
+              ["config.json: 'partial_rotary_factor'", "between 0 and 1, found -1"])
         check(lambda c: c.update(rope_parameters=[1]), ["rope_parameters"])
-        check(lambda c: c.update(quantization_config={"quant_method": "awq"}), ["awq"])
+        check(lambda c: c.update(quantization_config={"quant_method": "awq"}), ["config.json: quantization_config", "awq"])
+        check(lambda c: c.update(dtype="int8"), ["config.json: dtype", "int8"])
         check(lambda c: c.update(num_experts_per_tok=99), ["num_experts_per_tok"], "qwen3_5_moe")
         case = self.case()
         config = braid.read_json(case / "config.json")
@@ -202,10 +205,13 @@ class BadInput(braid.Case):
         tensors[name] = dtype, shape, b"\x7f" + data[1:]  # NaN
         braid.write_safetensors(model / "model.safetensors", tensors)
         text = self.write("text.txt", "a river is a stream of water")
-        self.fail_in_one_line(["no token can be drawn"], "run", model, "hello")
-        self.fail_in_one_line(["logits are not finite", str(model)], "perplexity", model, text)
         small = ["--prefill", 8, "--decode", 2, "--repeats", 1]
-        self.fail_in_one_line(["no token can be drawn", str(model)], "bench", model, *small)
+        for arguments in (["run", model, "hello"], ["perplexity", model, text], ["bench", model, *small]):
+            self.fail_in_one_line([f"{name}: value nan at index 0 is not finite (in {model}/model.safetensors)"], *arguments)
+        # Nothing stored is to blame.
+        biases = [word for token in range(braid.read_json(braid.POCKET / "config.json")["vocab_size"])
+                  for word in ("--logit-bias", f"{token}=-inf")]
+        self.fail_in_one_line(["no token can be drawn"], "run", braid.POCKET, "hello", *biases)
 
     def test_a_folder_without_a_tokenizer(self):
         model = self.copy_model(braid.POCKET)
@@ -233,10 +239,25 @@ class BadInput(braid.Case):
         self.fail_in_one_line(["empty"], "run", braid.POCKET, "")
         self.fail_in_one_line(["nothing.txt"], "run", braid.POCKET, "--file", self.folder / "nothing.txt")
         self.fail_in_one_line(["standard input: the prompt is empty"], "run", braid.POCKET, "-")
+        # One failed question of a piped chat has said so.
+        self.fail_in_one_line(["context", "20"], "run", braid.POCKET, "--context", 20, text="word " * 50 + "\n")
         for more in ([], ["--raw"]):
             self.fail_in_one_line(["/dev/null: the prompt is empty"], "run", braid.POCKET, "--file", "/dev/null", *more)
             self.fail_in_one_line(["empty.txt: the prompt is empty"], "run", braid.POCKET, "--file", self.write("empty.txt", ""), *more)
         self.fail_in_one_line(["empty.txt"], "perplexity", braid.POCKET, self.write("empty.txt", ""))
+
+    def test_texts_are_utf8(self):
+        file = self.folder / "latin1.txt"
+        file.write_bytes("a café by the river".encode("latin-1"))
+        expected = [f"{file}: not UTF-8: byte 0xe9 at 5"]
+        for arguments in (["run", braid.POCKET, "--file", file], ["tokenize", braid.POCKET, "--file", file], ["perplexity", braid.POCKET, file]):
+            self.fail_in_one_line(expected, *arguments)
+        for arguments, name in ((["run", braid.POCKET, "-"], "standard input"), (["run", braid.POCKET], "the line"),
+                                (["tokenize", braid.POCKET, "-"], "standard input"), (["run", braid.POCKET, b"caf\xe9"], "PROMPT"),
+                                (["run", braid.POCKET, "hi", "--system", b"\xff"], "--system"), (["tokenize", braid.POCKET, b"\xc3"], "TEXT")):
+            done = braid.subprocess.run([braid.BINARY / "braid", *arguments], input=file.read_bytes(), capture_output=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr)
+            self.assertTrue(done.stderr.startswith(f"braid: {name}: not UTF-8: byte".encode()), done.stderr)
 
     def write(self, name, text):
         (self.folder / name).write_text(text, encoding="utf-8")

@@ -108,6 +108,11 @@ class Batch(braid.Case):
         self.fail_in_one_line(["11 requests, all of them answered before, 10 with a failure"], *self.arguments())
         self.assertEqual(self.out.read_bytes(), before)
 
+    def test_an_empty_file(self):
+        self.batch.write_bytes(b"")
+        self.fail_in_one_line([f"{self.batch}: holds no request"], *self.arguments())
+        self.assertFalse(self.out.exists())
+
     def test_what_was_killed_goes_on(self):
         lines = [chat(f"line-{i}", f"Define {WORDS[i % 8]}.", ignore_eos=True, max_tokens=64) for i in range(150)]
         self.write(lines)

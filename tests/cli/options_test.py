@@ -51,7 +51,7 @@ class Options(braid.Case):
         for flag, values in (("--temperature", ["-1", "nan", "inf", "1e99", "warm"]), ("--top-k", ["-1", "1.5", "99999999999"]),
                              ("--top-p", ["-0.1", "2", "nan"]), ("--min-p", ["-0.1", "2", "nan"]),
                              ("--repetition-penalty", ["0", "-1", "nan", "inf"]), ("--frequency-penalty", ["nan", "inf", "-inf"]),
-                             ("--presence-penalty", ["nan", "inf", "x"]), ("--seed", ["-1", "1.5", "x"])):
+                             ("--presence-penalty", ["nan", "inf", "x"]), ("--seed", ["-1", "1.5", "x", "18446744073709551616"])):
             for value in values:
                 self.refuse([flag, value], "run", braid.POCKET, "hello", f"{flag}={value}")
                 if flag != "--seed":

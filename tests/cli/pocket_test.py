@@ -105,8 +105,16 @@ class Pocket(braid.Case):
         code, out, err = braid.run("run", braid.POCKET, "--context", 60, "--temperature", 0,
                                    text="hello\n" + "word " * 100 + "\n/reset\nhello\n")
         self.assertEqual(code, 1, err)
-        self.assertIn("1 of 3 answers failed", err)
+        self.assertEqual(len(err.splitlines()), 1, err)
         self.assertIn("/reset", err)
+
+    def test_commands_of_a_chat(self):
+        _, expected, _ = braid.run("run", braid.POCKET, "--temperature", 0, text="hello\n")
+        code, out, err = braid.run("run", braid.POCKET, "--temperature", 0, text="/nope\nhello\n")
+        self.assertEqual((code, out), (0, expected), err)
+        self.assertIn("/nope is no command", err)
+        asked = braid.run("run", braid.POCKET, "--temperature", 0, "--stats", text=" /nope\n/usr/bin\n")[2]
+        self.assertEqual(asked.count("prefill"), 2, asked)
 
     def test_a_full_context_points_to_reset(self):
         code, out, err = braid.run("run", braid.POCKET, "--context", 40, "--temperature", 0, "--stop", "zzz", text='What does "river" mean?\n')

@@ -41,17 +41,15 @@ class Settings {
   Settings(ConfigReader& config, const Json& override) : config_(config) {
     theta = config.number("rope_theta", theta);
     partial = config.number("partial_rotary_factor", partial);
+    check_base("");
     if (const Json* scaling = config.object("rope_scaling")) scaling_ = *scaling;
     if (const Json* parameters = config.object("rope_parameters")) {
       scaling_ = *parameters;
       key_ = "rope_parameters";
       theta = positive("rope_theta", theta);
       partial = positive("partial_rotary_factor", partial);
+      check_base("rope_parameters.");
     }
-    if (!(theta > 1 && theta <= kMostSetting))
-      config.refuse("rope_theta", fmt::format("must lie between 1 and {}, found {}", kMostSetting, theta));
-    if (!(partial > 0 && partial <= 1))
-      config.refuse("partial_rotary_factor", fmt::format("must lie between 0 and 1, found {}", partial));
     if (!override.is_object()) return;
     scaling_ = override;
     overridden_ = true;
@@ -131,6 +129,13 @@ class Settings {
   }
 
  private:
+  void check_base(const std::string& level) const {
+    if (!(theta > 1 && theta <= kMostSetting))
+      config_.refuse(level + "rope_theta", fmt::format("must lie between 1 and {}, found {}", kMostSetting, theta));
+    if (!(partial > 0 && partial <= 1))
+      config_.refuse(level + "partial_rotary_factor", fmt::format("must lie between 0 and 1, found {}", partial));
+  }
+
   static constexpr std::array<std::string_view, 4> kOfConfigs{"rope_theta", "partial_rotary_factor", "mrope_section",
                                                               "mrope_interleaved"};
   const ConfigReader& config_;
