@@ -51,11 +51,7 @@ class CudaExecutor final : public Executor {
   DType cache_type() const override { return options_.cache.value_or(options_.fast ? DType::BF16 : DType::F32); }
 
   void submit(const Op& op) override {
-    if (const auto* products = std::get_if<Linear>(&op); norm_ && products != nullptr) {
-      bool joined = false;
-      run(name_of(op), [&] { joined = launch_joined(context_, *norm_, *products); });
-      if (joined) return norm_.reset();
-    }
+    if (norm_ && joins(op)) return;
     submit_norm();
     const auto* norm = std::get_if<AddNorm>(&op);
     if (norm != nullptr && !options_.check_each_op && may_join(*norm))
@@ -79,7 +75,7 @@ class CudaExecutor final : public Executor {
     if (graph != nullptr) {
       static_cast<void>(graph->launch(context_));
     } else {
-      norm_.reset();  // of ops that will be submitted again
+      norm_.reset(), exact_.reset();  // of ops that will be submitted again
       submit_all();
     }
     return graph;
@@ -190,9 +186,27 @@ class CudaExecutor final : public Executor {
       if (options_.check_each_op) check(cudaStreamSynchronize(context_.stream()), "running it");
     });
   }
+  // Whether the op is launched with the norm that waits, or waits with it.
+  bool joins(const Op& op) {
+    const auto* products = std::get_if<Linear>(&op);
+    if (!exact_ && products != nullptr && products->exact && reads(products->x, *norm_)) {
+      exact_ = *products;
+      return true;
+    }
+    bool joined = false;
+    run(name_of(op), [&] { joined = launch_normed(context_, *norm_, exact_ ? &*exact_ : nullptr, op); });
+    if (joined) norm_.reset(), exact_.reset();
+    return joined;
+  }
   void submit_norm() {
     const std::optional<AddNorm> norm = std::exchange(norm_, std::nullopt);
-    if (norm) run(AddNorm::name, [&] { launch(context_, *norm); });
+    const std::optional<Linear> exact = std::exchange(exact_, std::nullopt);
+    if (!norm) return;
+    bool joined = false;
+    if (exact) run(Linear::name, [&] { joined = launch_joined(context_, *norm, *exact); });
+    if (joined) return;
+    run(AddNorm::name, [&] { launch(context_, *norm); });
+    if (exact) run(Linear::name, [&] { launch(context_, *exact); });
   }
 
   // Device memory whatever the options say, not cleared.
@@ -206,7 +220,9 @@ class CudaExecutor final : public Executor {
   Context context_;
   Staging staging_;
   std::string_view last_ = "none";
-  std::optional<AddNorm> norm_;  // submitted, and not launched: the products that follow may join it
+  // Submitted, and not launched: the products that follow may join them.
+  std::optional<AddNorm> norm_;
+  std::optional<Linear> exact_;  // of the norm's output
 };
 
 }  // namespace

@@ -91,6 +91,61 @@ TEST(AddNorm, ProductsThatFollowSeeItsOutput) {
         }
 }
 
+// The products behind them too: the same bits as of the row that the norm leaves, and the norm and the exact products
+// as before.
+TEST(AddNorm, WideProductsThatFollowSeeItsOutput) {
+  const auto floats = [](const Tensor& t) { return std::vector<float>(t.as<float>(), t.as<float>() + t.elements()); };
+  struct Shape {
+    int64_t width, outputs;
+    bool exact, add, gated;
+  };
+  for (Subject& subject : subjects())
+    for (const Format& format : all_formats())
+      for (const Shape& shape : {Shape{256, 2000, false, true, false}, Shape{1280, 700, true, true, false},
+                                 Shape{2048, 624, true, false, false}, Shape{5120, 656, true, true, true},
+                                 Shape{6400, 40, true, true, false}, Shape{10240, 40, false, true, false}}) {
+        Case c(subject, 1, size_t{64} << 20);
+        const AddNorm norm{.out = c.poison(DType::F32, {1, shape.width}),
+                           .stream = c.numbers({1, shape.width}, 2),
+                           .add = shape.add ? c.numbers({1, shape.width}, 1) : Tensor(),
+                           .weight = c.numbers({shape.width}, 1.5)};
+        const Tensor exact = c.poison(DType::F32, {1, 33}), out = c.poison(DType::F32, {1, shape.outputs});
+        std::vector<Op> ops{norm};
+        if (shape.exact)
+          ops.emplace_back(Linear{
+              .x = norm.out, .targets = {{{exact, c.weight(Dense{DType::BF16}, 33, shape.width)}}}, .exact = true});
+        if (shape.gated)
+          ops.emplace_back(
+              GatedLinear{.out = out, .x = norm.out, .gate_up = c.weight(format, 2 * shape.outputs, shape.width)});
+        else
+          ops.emplace_back(Linear{.x = norm.out, .targets = {{{out, c.weight(format, shape.outputs, shape.width)}}}});
+        const std::vector<float> stream = floats(norm.stream);
+        for (int repeats = 0; repeats < 3; ++repeats) c.just_run(ops);
+        const std::string what = subject.name + " " + name_of(format) + " " + std::to_string(shape.width);
+        for (size_t i = 0; i < stream.size(); ++i) {
+          float expected = stream[i];
+          for (int repeats = 0; repeats < 3 && shape.add; ++repeats) expected += norm.add.as<float>()[i];
+          ASSERT_EQ(norm.stream.as<float>()[i], expected) << what << " " << i;
+        }
+        const std::vector<float> found = floats(out), exactly = floats(exact), row = floats(norm.out);
+        c.just_run(ops.back());
+        EXPECT_EQ(floats(out), found) << what;
+        // Those before it once more, on a stream to which nothing is added.
+        AddNorm again = norm;
+        again.add = {};
+        c.just_run(again);
+        const double roundings = (static_cast<double>(shape.width) / 8 + 32) * 0x1p-24;
+        for (size_t i = 0; i < row.size(); ++i)
+          ASSERT_NEAR(row[i], norm.out.as<float>()[i], roundings * std::abs(row[i])) << what << " " << i;
+        if (!shape.exact) continue;
+        c.just_run(ops[1]);
+        for (size_t i = 0; i < exactly.size(); ++i)
+          ASSERT_NEAR(exactly[i], exact.as<float>()[i],
+                      roundings * 1.5 * std::sqrt(3.0 * static_cast<double>(shape.width)))
+              << what << " " << i;
+      }
+}
+
 TEST(AddNorm, AgreesWithTheFormulaByHand) {
   Case c(reference_subject());
   const AddNorm op{.out = c.poison(DType::F32, {1, 2}),

@@ -1,5 +1,6 @@
 // The ops Linear and GatedLinear: choosing a kernel, and x in the type that it wants.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "cuda/linear/ring.h"
 #include "cuda/linear/select.h"
 #include "cuda/packing.h"
+#include "cuda/residual/norm_products.h"
+#include "cuda/residual/normed_row.h"
 
 namespace braid::cuda {
 namespace {
@@ -78,10 +81,10 @@ void multiply(Context& context, Product p) {
   if (!empty(p)) multiply_by(context, kernel_for(context, p), p);
 }
 
-// Targets that the ring kernel takes, of one coding, share a launch, and those that the exact one takes.
-void launch(Context& context, const Linear& op) {
-  std::map<std::pair<Coding, bool>, std::vector<Product>> ringed;
-  std::vector<Product> exact;
+namespace {
+
+std::vector<Product> products_of(const Linear& op) {
+  std::vector<Product> out;
   for (const Linear::Target& target : op.targets) {
     if (target.weight == nullptr) break;
     const Product p{.out = view(target.out),
@@ -89,7 +92,22 @@ void launch(Context& context, const Linear& op) {
                     .codes = codes_of(*target.weight),
                     .exact = op.exact,
                     .slots = op.x.rows()};
-    if (empty(p)) continue;
+    if (!empty(p)) out.push_back(p);
+  }
+  return out;
+}
+
+Product product_of(const GatedLinear& op) {
+  return {.out = view(op.out), .x = view(op.x), .codes = codes_of(*op.gate_up), .gated = true, .slots = op.x.rows()};
+}
+
+}  // namespace
+
+// Targets that the ring kernel takes, of one coding, share a launch, and those that the exact one takes.
+void launch(Context& context, const Linear& op) {
+  std::map<std::pair<Coding, bool>, std::vector<Product>> ringed;
+  std::vector<Product> exact;
+  for (const Product& p : products_of(op)) {
     const ProductKernel kernel = kernel_for(context, p);
     if (kernel == ProductKernel::Ring)
       ringed[{p.codes.coding, p.codes.row_scales}].push_back(p);
@@ -104,8 +122,29 @@ void launch(Context& context, const Linear& op) {
 
 void launch(Context& context, const GatedLinear& op) {
   CHECK(op.activation == Activation::Silu);
-  multiply(context,
-           {.out = view(op.out), .x = view(op.x), .codes = codes_of(*op.gate_up), .gated = true, .slots = op.x.rows()});
+  multiply(context, product_of(op));
+}
+
+bool launch_normed(Context& context, const AddNorm& norm, const Linear* exact, const Op& op) {
+  std::vector<Product> products;
+  bool alone = true;
+  if (const auto* linear = std::get_if<Linear>(&op); linear != nullptr && reads(linear->x, norm)) {
+    products = products_of(*linear);
+    for (const Linear::Target& target : linear->targets)
+      alone = alone && (target.weight == nullptr || leaves_alone(target.out, norm));
+  }
+  if (const auto* gated = std::get_if<GatedLinear>(&op); gated != nullptr && reads(gated->x, norm)) {
+    products = {product_of(*gated)};
+    alone = leaves_alone(gated->out, norm);
+  }
+  const auto ringed = [&](const Product& p) {
+    const Codes& first = products.front().codes;
+    return p.codes.coding == first.coding && p.codes.row_scales == first.row_scales &&
+           kernel_for(context, p) == ProductKernel::Ring;
+  };
+  NormedRow row;
+  return !products.empty() && alone && std::ranges::all_of(products, ringed) &&
+         find_normed_row(row, context, norm, exact) && multiply_ringed(context, products, row);
 }
 
 }  // namespace braid::cuda

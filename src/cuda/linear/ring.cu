@@ -55,14 +55,10 @@ Extents lay_out(Ring& s, RingForm form, int multiprocessors) {
 template <RingForm kForm>
 void launch_form(Context& context, Ring& s, const Extents& extents) {
   constexpr int kFew = ring_warps(kForm, 1), kMany = ring_warps(kForm, kMostRows);
-  auto* kernel = s.tokens > 8                           ? ring_kernel<kForm, 2, kMany>
-                 : ring_warps(kForm, s.tokens) == kMany ? ring_kernel<kForm, 1, kMany>
-                                                        : ring_kernel<kForm, 1, kFew>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(extents.shared)),
-        "shared memory");
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
-        "shared memory");
-  start(context, kernel, extents, s);
+  auto* kernel = s.tokens > 8                           ? ring_kernel<kForm, 2, kMany, false>
+                 : ring_warps(kForm, s.tokens) == kMany ? ring_kernel<kForm, 1, kMany, false>
+                                                        : ring_kernel<kForm, 1, kFew, false>;
+  start_ring(context, kernel, s, extents);
 }
 
 void launch_ring(Context& context, Ring& s, const Codes& codes) {
@@ -132,7 +128,10 @@ int64_t ring_rows(const Context& context, const Codes& codes, bool gated) {
   return rows_that_fit(s, form_of(codes), context.multiprocessors());
 }
 
-void multiply_ringed(Context& context, std::span<const Product> products) {
+namespace {
+
+// Products that share x, but for x.
+Ring ring_of(std::span<const Product> products) {
   const Product& first = products.front();
   Ring s{.source_count = static_cast<int32_t>(products.size()),
          .chunks = static_cast<int32_t>(first.codes.columns / chunk_columns(form_of(first.codes))),
@@ -142,6 +141,14 @@ void multiply_ringed(Context& context, std::span<const Product> products) {
     s.sources[i].first_tile = s.tiles;
     s.tiles += tiles_of(products[i].codes, first.gated);
   }
+  return s;
+}
+
+}  // namespace
+
+void multiply_ringed(Context& context, std::span<const Product> products) {
+  const Product& first = products.front();
+  Ring s = ring_of(products);
   const int32_t most = rows_that_fit(s, form_of(first.codes), context.multiprocessors());
   if (most == 0) {  // sums of so many tiles do not
     for (size_t i = 0; i < products.size(); ++i) multiply_ringed(context, products.subspan(i, 1));
@@ -153,6 +160,20 @@ void multiply_ringed(Context& context, std::span<const Product> products) {
     for (size_t i = 0; i < products.size(); ++i) s.sources[i].out = rows_from(products[i].out, row, count);
     launch_ring(context, s, first.codes);
   }
+}
+
+bool multiply_ringed(Context& context, std::span<const Product> products, const NormedRow& row) {
+  Ring s = ring_of(products);
+  const RingForm form = form_of(products.front().codes);
+  s.tokens = 1, s.norm = row;
+  const Extents extents = lay_out(s, form, context.multiprocessors());
+  const bool fits = extents.shared <= kMemory &&
+                    row.width <= static_cast<int>(extents.block.x) * kNormedEach * kNormedSteps &&
+                    row.outputs <= extents.grid.x;
+  if (!fits) return false;
+  for (size_t i = 0; i < products.size(); ++i) s.sources[i].out = products[i].out;
+  launch_normed_ring(context, s, form, extents);
+  return true;
 }
 
 }  // namespace braid::cuda

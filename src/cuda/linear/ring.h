@@ -10,6 +10,7 @@
 #include "cuda/common/start.h"
 #include "cuda/common/view.h"
 #include "cuda/linear/product.h"
+#include "cuda/residual/normed_row.h"
 
 namespace braid::cuda {
 
@@ -39,6 +40,7 @@ struct Ring {
   int32_t chunks = 0;  // of a tile: 128 bytes of each of its rows
   bool gated = false;
   View x;
+  NormedRow norm;  // in place of x: its one row is yet to be made
   int32_t tokens = 0;
   // What the launch chooses.
   int32_t ring = 0;         // chunks of a warp in shared memory
@@ -53,5 +55,8 @@ bool has_ring(const Context& context, const Codes& codes);
 int64_t ring_rows(const Context& context, const Codes& codes, bool gated);
 // Products that share x, their weights of one coding; gated: one. More rows of x than fit take several launches.
 void multiply_ringed(Context& context, std::span<const Product> products);
+// The same for x that is the normalised row, which the launch makes too. False, with nothing launched, where this does
+// not fit.
+bool multiply_ringed(Context& context, std::span<const Product> products, const NormedRow& row);
 
 }  // namespace braid::cuda

@@ -18,6 +18,9 @@
 
 namespace braid::cuda {
 
+// The kernel for a row that it normalises itself; everything is chosen.
+void launch_normed_ring(Context& context, const Ring& s, RingForm form, const Extents& extents);
+
 constexpr int kMostRing = 8;  // chunks of a warp in shared memory
 
 // Where a tile's rows are.
@@ -179,6 +182,20 @@ struct RingWork {
         *reinterpret_cast<uint4*>(to + F::place_of_x(lane)) = right.words;
         if (F::kScaled && lane == 0) x_scales[jobs[i].row * s.most_chunks + jobs[i].chunk] = right.scale;
       }
+    }
+  }
+
+  // The same of the one row that threads have parts of.
+  template <int kSteps>
+  __device__ void prepare(const NormedPart<kThreads, kSteps>& row, float factor) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = row.column(step), chunk = column / F::kColumns - share.first_chunk;
+      const int lane = column % F::kColumns / 8;
+      const auto right = F::right(row.normed(step, factor).values);  // in teams of lanes whose columns are a chunk
+      if (chunk < 0 || chunk >= share.chunks) continue;
+      *reinterpret_cast<uint4*>(x + chunk * F::kXBytes + F::place_of_x(lane)) = right.words;
+      if (F::kScaled && lane == 0) x_scales[chunk] = right.scale;
     }
   }
 
@@ -362,11 +379,16 @@ struct RingWork {
   }
 };
 
-template <RingForm kForm, int kSets, int kWarps>
+// Rows that are normalised here have at most so many times eight numbers a thread.
+constexpr int kNormedSteps = 3;
+
+template <RingForm kForm, int kSets, int kWarps, bool kNormed>
 __global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_constant__ Ring s) {
   using F = ChunkForm<kForm>;
   extern __shared__ uint8_t memory[];
   __shared__ uint64_t full[kWarps * kMostRing], arrived;
+  __shared__ float2 sums[kNormed ? kWarps : 1];
+  __shared__ bool last_reader;
   __shared__ float2 block_scales[F::kBlocks ? kWarps * kMostRing : 1];
   const uint32_t ranks = cluster_size(), rank = cluster_rank();
   // The same for all lanes, which the compiler sees from the exchange.
@@ -398,8 +420,17 @@ __global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_const
       rank, ranks};
   work.find_finders();
   const auto job = work.first_job();
-  await();
-  s.x.bf16 ? work.template prepare<true>(job) : work.template prepare<false>(job);
+  NormedPart<kWarps * 32, kNormed ? kNormedSteps : 1> row;
+  float factor = 1;
+  if constexpr (kNormed) {
+    row.ask(s.norm);
+    await();
+    factor = row.add_up(s.norm, sums);
+    work.prepare(row, factor);
+  } else {
+    await();
+    s.x.bf16 ? work.template prepare<true>(job) : work.template prepare<false>(job);
+  }
   for (int i = s.early; i < s.ring && copies.unit.left > 0; ++i) copies.ask(i);
   __syncthreads();
   if (ranks > 1) {
@@ -407,7 +438,20 @@ __global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_const
     cluster_wait();  // the other block is there
   }
   work.multiply(copies, warp);
+  if constexpr (kNormed)
+    if (threadIdx.x == 0) last_reader = row.last;
   work.finish(warp);
+  if constexpr (kNormed)
+    if (last_reader) row.write(s.norm, factor);
+}
+
+template <typename Kernel>
+void start_ring(Context& context, Kernel* kernel, const Ring& s, const Extents& extents) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(extents.shared)),
+        "shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+        "shared memory");
+  start(context, kernel, extents, s);
 }
 
 }  // namespace braid::cuda

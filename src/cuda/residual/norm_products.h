@@ -1,17 +1,23 @@
-// A row's add and norm with the exact products of it that follow, in one launch.
+// A row's add and norm in one launch with what follows it: products of its output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cuda/common/context.h"
 #include "ops/linear.h"
+#include "ops/op.h"
 #include "ops/residual.h"
 
 namespace braid::cuda {
 
-// Whether this norm is of one row, in a form that may be launched with products of its output.
+// Whether a launch may take this norm with products of its output: one row that threads read eight numbers at a time.
 bool may_join(const AddNorm& norm);
-// Launches both; false, with nothing launched, where the products are not those of the norm's output or have another
-// form. The norm may join.
+// Whether x is the output of this norm, which may join.
+bool reads(const Tensor& x, const AddNorm& norm);
+// Launches both; false, with nothing launched, where the products are not exact ones of the norm's output or have
+// another form. The norm may join.
 bool launch_joined(Context& context, const AddNorm& norm, const Linear& products);
+// Launches the norm, exact products of its output (null: none) and the products `op`; false, with nothing launched,
+// where the op is no product of the norm's output, or one without a kernel for that.
+bool launch_normed(Context& context, const AddNorm& norm, const Linear* exact, const Op& op);
 
 }  // namespace braid::cuda
