@@ -7,6 +7,7 @@
 #include "cuda/common/error.h"
 #include "cuda/common/reduce.h"
 #include "cuda/experts/few.h"
+#include "cuda/experts/one.h"
 #include "cuda/experts/shared.h"
 #include "cuda/experts/sorted.h"
 #include "cuda/experts/stream.h"
@@ -149,6 +150,7 @@ void launch(Context& context, const Experts& op) {
   CHECK(op.activation == Activation::Silu);
   const int64_t tokens = op.x.rows();
   if (tokens == 0) return;
+  if (compute_one(context, op)) return;
   const Experts pass = rows_of(op, 0, std::min(tokens, kFewRows));
   if (tokens <= kFewPassRows && experts_few(context, pass)) {
     for (int64_t row = 0; row < tokens; row += kFewRows)

@@ -18,20 +18,48 @@
 
 namespace braid::cuda {
 
-// The kernel for a row that it normalises itself; everything is chosen.
+// Starts the kernel for a row that it normalises itself.
 void launch_normed_ring(Context& context, const Ring& s, RingForm form, const Extents& extents);
 
 constexpr int kMostRing = 8;  // chunks of a warp in shared memory
+
+// What a lane keeps of a row's choices: the one of its own number, and what its part of x is multiplied by.
+struct RingChoice {
+  int matrix = 0;
+  float weight = 1;
+
+  __device__ void ask(const Ring& s) {
+    const int lane = threadIdx.x % 32;
+    if (lane < s.choices) matrix = __ldcg(s.chosen + lane);
+    if (s.weights == nullptr) return;
+    if (lane < s.choices) weight = __ldcg(s.weights + lane);
+    if (lane == s.choices && s.shared_gate != nullptr) weight = sigmoid(__ldcg(s.shared_gate));
+  }
+  // All lanes; of the source behind all choices it is its only one.
+  __device__ int matrix_of(int choice) const { return __shfl_sync(kAllLanes, matrix, choice); }
+  __device__ float weight_of(int choice) const { return __shfl_sync(kAllLanes, weight, choice); }
+};
 
 // Where a tile's rows are.
 struct RingPlace {
   int source = 0, column = 0;  // of the output; the first half's row of the weight too
   int apart = kTileRows / 2;   // to the second half
+  int matrix = 0;              // of the source
+  int first_output = 0;        // of the source, or of the choice
 };
-__device__ inline RingPlace ring_place(const Ring& s, int tile) {
+// All lanes.
+template <RingInput kInput>
+__device__ RingPlace ring_place(const Ring& s, int tile, const RingChoice& choice) {
   RingPlace p;
-  while (p.source + 1 < s.source_count && tile >= s.sources[p.source + 1].first_tile) ++p.source;
-  p.column = (tile - s.sources[p.source].first_tile) * (s.gated ? kTileRows / 2 : kTileRows);
+  if constexpr (kInput == RingInput::Slots) {
+    const int of = min(tile / s.choice_tiles, s.choices), outputs = s.sources[0].rows / (s.gated ? 2 : 1);
+    p.source = of == s.choices, p.matrix = choice.matrix_of(of), p.first_output = of * outputs;
+    tile -= of * s.choice_tiles;
+  } else {
+    while (p.source + 1 < s.source_count && tile >= s.sources[p.source + 1].first_tile) ++p.source;
+    tile -= s.sources[p.source].first_tile;
+  }
+  p.column = tile * (s.gated ? kTileRows / 2 : kTileRows);
   if (s.gated) p.apart = s.sources[p.source].rows / 2;
   return p;
 }
@@ -80,11 +108,14 @@ __device__ inline RingShare ring_share(const Ring& s, uint32_t rank, uint32_t ra
 }
 
 // What a warp asks for, ahead of what it multiplies: each lane copies 16 bytes of four rows.
-template <RingForm kForm>
+template <RingForm kForm, RingInput kInput>
 struct RingCopies {
   using F = ChunkForm<kForm>;
+  static constexpr bool kJoined = kInput == RingInput::Joined;
+  static constexpr bool kScales = F::kBlocks || (kJoined && F::kRows);  // a scale for each chunk of a row
   const Ring& s;
   const RingShare& share;
+  const RingChoice& choice;
   uint8_t* codes;   // [s.ring][16 rows of 128 bytes], of this warp
   uint8_t* groups;  // [s.ring][16 rows of 16 scales]
   float2* scales;   // [s.ring], of the rows of both halves
@@ -101,20 +132,31 @@ struct RingCopies {
     return min(place.column + i % 8 + i / 8 * place.apart, of.rows - 1);
   }
   __device__ void find() {
-    place = ring_place(s, share.first_tile + unit.tile);
+    place = ring_place<kInput>(s, share.first_tile + unit.tile, choice);
+    int first_chunk = share.first_chunk;
+    if constexpr (kJoined) {
+      const int of = min((first_chunk + unit.chunk) / s.choice_chunks, s.choices);
+      place.source = of == s.choices, place.matrix = choice.matrix_of(of);
+      first_chunk -= of * s.choice_chunks;
+    }
     const RingSource& of = s.sources[place.source];
     const int lane = threadIdx.x % 32;
+    const uint8_t* codes_from = of.codes + place.matrix * of.matrix_bytes;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      rows[i] = of.codes + row(4 * i + lane / 8, of) * of.pitch + share.first_chunk * 128 + lane % 8 * 16;
-    if constexpr (F::kGrouped) group_row = of.groups + row(lane % 16, of) * (of.pitch / 8) + share.first_chunk * 16;
-    if constexpr (F::kBlocks)
-      scale_row = of.scales + (row(lane % 2 * 8, of) >> of.block_shift) * of.scale_columns + share.first_chunk;
+      rows[i] = codes_from + row(4 * i + lane / 8, of) * of.pitch + first_chunk * 128 + lane % 8 * 16;
+    if constexpr (F::kGrouped)
+      group_row =
+          of.groups + place.matrix * (of.matrix_bytes / 8) + row(lane % 16, of) * (of.pitch / 8) + first_chunk * 16;
+    if constexpr (kScales)
+      scale_row = of.scales + place.matrix * of.matrix_scales +
+                  (row(lane % 2 * 8, of) >> of.block_shift) * of.scale_columns + (F::kBlocks ? first_chunk : 0);
   }
   __device__ void step() {
     const int tile = unit.tile;
     share.step(unit);
-    if (unit.tile != tile && unit.left > 0) find();
+    if (unit.left == 0) return;
+    if (unit.tile != tile || (kJoined && (share.first_chunk + unit.chunk) % s.choice_chunks == 0)) find();
   }
   // All lanes: asks for a unit, into a place of the ring, and goes on to the next one.
   __device__ void ask(int at) {
@@ -124,16 +166,19 @@ struct RingCopies {
     for (int i = 0; i < 4; ++i)
       copy_async<16>(to + i * 512 + ((lane % 8 ^ (4 * i + lane / 8) % 8) << 4), rows[i] + unit.chunk * 128);
     if (F::kGrouped && lane < 16) copy_async<16>(groups + at * F::kGroupBytes + lane * 16, group_row + unit.chunk * 16);
-    if (F::kBlocks && lane < 2) copy_async<4>(reinterpret_cast<float*>(scales + at) + lane, scale_row + unit.chunk);
+    if (kScales && lane < 2)
+      copy_async<4>(reinterpret_cast<float*>(scales + at) + lane, scale_row + (F::kBlocks ? unit.chunk : 0));
     arrive_after_copies(full + at);
     step();
   }
 };
 
 // A block's x and sums, and its warps' products.
-template <RingForm kForm, int kSets, int kWarps>
+template <RingForm kForm, int kSets, int kWarps, RingInput kInput>
 struct RingWork {
   using F = ChunkForm<kForm>;
+  using Copies = RingCopies<kForm, kInput>;
+  static constexpr bool kRowScales = F::kRows && !Copies::kScales;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kPart = kSets * 128;  // numbers of a tile's sum
   static constexpr int kEarly = F::kPieces < 4 ? F::kPieces : 4;
@@ -141,6 +186,7 @@ struct RingWork {
 
   const Ring& s;
   const RingShare& share;
+  const RingChoice& choice;
   float* parts;          // [ranks][s.parts][kSets][lane][4]
   uint8_t* x;            // [s.tokens][row_pitch]
   float* x_scales;       // [s.tokens][s.most_chunks]
@@ -176,6 +222,11 @@ struct RingWork {
       for (int i = 0; i < kTogether; ++i) {
         float values[8];
         loads[i].get(values);
+        if constexpr (kInput == RingInput::Joined) {
+          const float by = choice.weight_of(min((share.first_chunk + jobs[i].chunk) / s.choice_chunks, s.choices));
+#pragma unroll
+          for (float& value : values) value *= by;
+        }
         const auto right = F::right(values);
         if (jobs[i].row >= s.tokens) continue;
         uint8_t* to = x + jobs[i].row * F::row_pitch(s.most_chunks) + jobs[i].chunk * F::kXBytes;
@@ -237,28 +288,28 @@ struct RingWork {
   };
 
   // A warp's products.
-  __device__ void multiply(RingCopies<kForm>& copies, int warp) const {
+  __device__ void multiply(Copies& copies, int warp) const {
     const Right right = find_x();
     RingUnit u = share.begin<kWarps>(warp);
     int slot = 0, parity = 0;
     while (u.left > 0) {
       const bool begins = u.chunk == 0;
       float row_scales[2] = {1, 1};  // used long after they are asked for
-      if constexpr (F::kRows) find_scales(row_scales, u.tile);
+      if constexpr (kRowScales) find_scales(row_scales, u.tile);
       Sums sums = {};
       for (bool more = true; more; share.step(u)) {
         const Early early(right, u.chunk);
         barrier_wait(copies.full + slot, parity);
         typename F::Held held;
         F::load(held, copies.codes + slot * kChunkBytes, copies.groups + slot * F::kGroupBytes);
-        const float2 by = F::kBlocks ? copies.scales[slot] : float2{1, 1};
+        const float2 by = Copies::kScales ? copies.scales[slot] : float2{1, 1};
         __syncwarp();
         if (copies.unit.left > 0) copies.ask(slot);
         if (++slot == s.ring) slot = 0, parity ^= 1;
         add_chunk(sums, held, by, u.chunk, right, early);
         more = u.left > 1 && u.chunk + 1 < share.chunks;
       }
-      if constexpr (F::kRows) scale(sums, row_scales);
+      if constexpr (kRowScales) scale(sums, row_scales);
       const bool ends = u.chunk == 0;
       const int tile = ends ? u.tile - 1 : u.tile;
       if (begins && ends && ranks == 1)
@@ -269,12 +320,12 @@ struct RingWork {
   }
   // Of the two weight rows whose products a lane holds.
   __device__ void find_scales(float (&scales)[2], int tile) const {
-    const RingPlace p = ring_place(s, share.first_tile + tile);
+    const RingPlace p = ring_place<kInput>(s, share.first_tile + tile, choice);
     const RingSource& of = s.sources[p.source];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = min(p.column + static_cast<int>(threadIdx.x % 32 / 4) + half * p.apart, of.rows - 1);
-      scales[half] = __ldg(of.scales + int64_t{row >> of.block_shift} * of.scale_columns);
+      scales[half] = __ldg(of.scales + p.matrix * of.matrix_scales + int64_t{row >> of.block_shift} * of.scale_columns);
     }
   }
   __device__ static void scale(Sums& sums, const float (&scales)[2]) {
@@ -302,7 +353,7 @@ struct RingWork {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float found = (fresh[j][0][i] + fresh[j][1][i]) * early.scales[j][i % 2];
-        sums[j][i] += F::kBlocks ? found * (i < 2 ? by.x : by.y) : found;
+        sums[j][i] += Copies::kScales ? found * (i < 2 ? by.x : by.y) : found;
       }
   }
 
@@ -365,7 +416,7 @@ struct RingWork {
   }
   // A row of sums is a weight row, a column a row of x.
   __device__ void store(const Sums& sums, int tile) const {
-    const RingPlace p = ring_place(s, share.first_tile + tile);
+    const RingPlace p = ring_place<kInput>(s, share.first_tile + tile, choice);
     const View& out = s.sources[p.source].out;
     const int lane = threadIdx.x % 32, outputs = s.sources[p.source].rows / (s.gated ? 2 : 1);
 #pragma unroll
@@ -374,7 +425,8 @@ struct RingWork {
       for (int i = 0; i < 4; ++i) {
         const int token = 8 * j + lane % 4 * 2 + i % 2, row = p.column + lane / 4 + i / 2 * 8;
         if ((s.gated && i >= 2) || token >= s.tokens || row >= outputs) continue;
-        put(out, token * out.stride[0] + row, s.gated ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i]);
+        put(out, token * out.stride[0] + p.first_output + row,
+            s.gated ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i]);
       }
   }
 };
@@ -382,14 +434,17 @@ struct RingWork {
 // Rows that are normalised here have at most so many times eight numbers a thread.
 constexpr int kNormedSteps = 3;
 
-template <RingForm kForm, int kSets, int kWarps, bool kNormed>
+template <RingForm kForm, int kSets, int kWarps, RingInput kInput>
 __global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_constant__ Ring s) {
+  using Work = RingWork<kForm, kSets, kWarps, kInput>;
+  using Copies = Work::Copies;
   using F = ChunkForm<kForm>;
+  constexpr bool kNormed = kInput == RingInput::Normed;
   extern __shared__ uint8_t memory[];
   __shared__ uint64_t full[kWarps * kMostRing], arrived;
   __shared__ float2 sums[kNormed ? kWarps : 1];
   __shared__ bool last_reader;
-  __shared__ float2 block_scales[F::kBlocks ? kWarps * kMostRing : 1];
+  __shared__ float2 block_scales[Copies::kScales ? kWarps * kMostRing : 1];
   const uint32_t ranks = cluster_size(), rank = cluster_rank();
   // The same for all lanes, which the compiler sees from the exchange.
   const int warp = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 32, 0), first = warp * s.ring;
@@ -400,38 +455,54 @@ __global__ void __launch_bounds__(kWarps * 32, 1) ring_kernel(const __grid_const
   auto* parts = reinterpret_cast<float*>(groups + kWarps * s.ring * F::kGroupBytes);
   auto* x = reinterpret_cast<uint8_t*>(parts + ranks * s.parts * kSets * 128);
   auto* x_scales = reinterpret_cast<float*>(x + s.tokens * F::row_pitch(s.most_chunks));
-  RingCopies<kForm> copies{s,
-                           share,
-                           codes + first * kChunkBytes,
-                           groups + first * F::kGroupBytes,
-                           block_scales + (F::kBlocks ? first : 0),
-                           full + first,
-                           share.begin<kWarps>(warp)};
+  RingChoice choice;
+  Copies copies{s,
+                share,
+                choice,
+                codes + first * kChunkBytes,
+                groups + first * F::kGroupBytes,
+                block_scales + (Copies::kScales ? first : 0),
+                full + first,
+                share.begin<kWarps>(warp)};
   if (lane < s.ring) barrier_init(copies.full + lane, 32);
   if (threadIdx.x == 0) barrier_init(&arrived, 1);
   barriers_made();
   __syncwarp();
-  allow_next();
-  copies.find();
-  for (int i = 0; i < s.early && copies.unit.left > 0; ++i) copies.ask(i);
-  if (ranks > 1) cluster_arrive_relaxed();
-  const RingWork<kForm, kSets, kWarps> work{
-      s,    share, parts, x, x_scales, &arrived, reinterpret_cast<short2*>(x_scales + s.tokens * s.most_chunks),
-      rank, ranks};
-  work.find_finders();
+  const Work work{s,    share,    choice,   parts,
+                  x,    x_scales, &arrived, reinterpret_cast<short2*>(x_scales + s.tokens * s.most_chunks),
+                  rank, ranks};
   const auto job = work.first_job();
+  const auto prepare = [&] { s.x.bf16 ? work.template prepare<true>(job) : work.template prepare<false>(job); };
+  const auto ask = [&](int from, int to) {
+    for (int i = from; i < to && copies.unit.left > 0; ++i) copies.ask(i);
+  };
   NormedPart<kWarps * 32, kNormed ? kNormedSteps : 1> row;
   float factor = 1;
-  if constexpr (kNormed) {
-    row.ask(s.norm);
-    await();
-    factor = row.add_up(s.norm, sums);
-    work.prepare(row, factor);
+  if constexpr (kInput == RingInput::Slots) {
+    work.find_finders();
+    await_then_allow();
+    choice.ask(s);
+    prepare();  // before weights stand in its way
+    copies.find();
+    ask(0, s.ring);
+    if (ranks > 1) cluster_arrive_relaxed();
   } else {
+    allow_next();
+    if constexpr (kInput == RingInput::Joined) choice.ask(s);  // which an earlier launch than the last one made
+    copies.find();
+    ask(0, s.early);
+    if (ranks > 1) cluster_arrive_relaxed();
+    work.find_finders();
+    if constexpr (kNormed) row.ask(s.norm);
     await();
-    s.x.bf16 ? work.template prepare<true>(job) : work.template prepare<false>(job);
+    if constexpr (kNormed) {
+      factor = row.add_up(s.norm, sums);
+      work.prepare(row, factor);
+    } else {
+      prepare();
+    }
+    ask(s.early, s.ring);
   }
-  for (int i = s.early; i < s.ring && copies.unit.left > 0; ++i) copies.ask(i);
   __syncthreads();
   if (ranks > 1) {
     if (warp == 0) work.expect();

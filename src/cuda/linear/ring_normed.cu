@@ -7,7 +7,7 @@ namespace {
 
 template <RingForm kForm>
 void launch_form(Context& context, const Ring& s, const Extents& extents) {
-  start_ring(context, ring_kernel<kForm, 1, ring_warps(kForm, 1), true>, s, extents);
+  start_ring(context, ring_kernel<kForm, 1, ring_warps(kForm, 1), RingInput::Normed>, s, extents);
 }
 
 }  // namespace
