@@ -156,7 +156,12 @@ bool Engine::park(Sequence& sequence) {
                          cost_.answer_seconds(1) * static_cast<double>(std::min(again, answers));
   if (2 * static_cast<double>(bytes) / copy_bytes_per_second_ > compute || !cache_.reserve(bytes)) return false;
   const auto began = Sequence::Clock::now();
-  sequence.parked = pool_.snapshot(sequence.state);
+  try {
+    sequence.parked = pool_.snapshot(sequence.state);
+  } catch (...) {
+    cache_.unreserve(bytes);
+    throw;
+  }
   const std::chrono::duration<double> took = Sequence::Clock::now() - began;
   if (took.count() > 0) copy_bytes_per_second_ = static_cast<double>(bytes) / took.count();
   ++counts_.parked;

@@ -162,9 +162,13 @@ bool Engine::step() {
   for (Sequence* sequence : cancelled) finish(*sequence, FinishReason::Cancelled);
   std::erase_if(sequences_, [](const auto& sequence) { return sequence->finished; });
   if (sequences_.empty()) return store_ && store_->write_next(true);
-  compute(plan());
-  cache_.trim();
-  if (store_) store_->write_next(false);
+  try {
+    compute(plan());
+    cache_.trim();
+    if (store_) store_->write_next(false);
+  } catch (const std::exception& error) {
+    end_all(error.what());  // what failed beside a step's own work would fail again
+  }
   std::erase_if(sequences_, [](const auto& sequence) { return sequence->finished; });
   return true;
 }
@@ -182,6 +186,14 @@ SequenceRows Engine::rows_of(const Sequence& sequence, int64_t count) const {
   for (int64_t i = 0; i < count; ++i)
     if (sequence.scoring() || first + i + 1 == std::ssize(sequence.tokens)) rows.heads.push_back(i);
   return rows;
+}
+
+void Engine::end_all(const std::string& why) {
+  log::error("requests ended sequences={} error=\"{}\"", sequences_.size(), why);
+  std::vector<Sequence*> unfinished;
+  for (const auto& sequence : sequences_)
+    if (!sequence->finished) unfinished.push_back(sequence.get());
+  for (Sequence* sequence : unfinished) finish(*sequence, FinishReason::Error, {.error = why});
 }
 
 void Engine::compute(const Plan& plan) {

@@ -104,6 +104,7 @@ class Engine {
     Decision decision;  // rows index `seen`
   };
   Plan plan();
+  void end_all(const std::string& why);
   std::vector<Sequence*> candidates();
   SequenceView view(Sequence& sequence);
   PrefixCache::Hit find(const Sequence& sequence) const;

@@ -352,7 +352,13 @@ class FailingExecutor : public PassingExecutor {
       fail(ErrorKind::Internal, "linear: device lost");
     PassingExecutor::submit(op);
   }
+  void download(std::span<std::byte> to, Tensor from) override {
+    constexpr size_t kMostDrawn = 256;  // what is drawn takes fewer bytes than any state
+    if (keeps_all && to.size() > kMostDrawn) fail(ErrorKind::Internal, "download: device lost");
+    PassingExecutor::download(to, from);
+  }
   int countdown = 0;
+  bool keeps_all = false;
 };
 
 TEST_F(EngineTest, AStepThatFailsEndsItsRequestsAndNoMore) {
@@ -371,6 +377,26 @@ TEST_F(EngineTest, AStepThatFailsEndsItsRequestsAndNoMore) {
   expect_all_free(engine);
   std::map<RequestId, Answer> found = std::exchange(answers_, {});
   expect_same(found[ids[2]], alone(request(20, 2)));
+}
+
+// State cannot be copied to host memory: for a sequence that has to give way, or for the cache.
+TEST_F(EngineTest, WhatFailsBesideAStepEndsAllRequests) {
+  FailingExecutor executor(*model_.executor);
+  EngineOptions tight = options(4);
+  tight.state = {.pages = StatePool::pages_for(300), .slots = 4};
+  Engine engine({.executor = executor, .spec = model_.spec, .weights = model_.weights}, tight);
+  std::vector<RequestId> ids;
+  for (uint32_t i = 0; i < 4; ++i) ids.push_back(submit(engine, request(60 + 3 * i, i, 100)));
+  executor.keeps_all = true;
+  int64_t steps = 0;
+  while (steps < 400 && engine.step()) ++steps;
+  EXPECT_LT(steps, 400);
+  for (const RequestId id : ids) EXPECT_EQ(answers_[id].error, "download: device lost");
+  expect_all_free(engine);
+  executor.keeps_all = false;
+  const RequestId next = submit(engine, request(20, 9));
+  run(engine);
+  EXPECT_EQ(answers_[next].finish, FinishReason::Length);
 }
 
 TEST_F(EngineTest, RequestsMaySubmitRequests) {

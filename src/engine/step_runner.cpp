@@ -50,7 +50,6 @@ void StepRunner::run(std::span<const SequenceRows> rows, const PassUse& use, con
   use({.outputs = outputs, .built = built});
 }
 
-
 Outputs StepRunner::decode(Step& pass, const Batch& batch) {
   const auto [entry, first] = recorded_.try_emplace({batch.rows.tokens, batch.rows.reach()});
   Recorded& recorded = entry->second;

@@ -307,9 +307,14 @@ SequenceState StatePool::restore(const Snapshot& snapshot) {
   SequenceState sequence = acquire();
   CHECK(grow(sequence, snapshot.length));
   commit(sequence, snapshot.length);
-  visit_snapshot(sequence, [&](Tensor to, size_t offset) {
-    executor_->upload(to, std::span(snapshot.bytes).subspan(offset, static_cast<size_t>(to.bytes())));
-  });
+  try {
+    visit_snapshot(sequence, [&](Tensor to, size_t offset) {
+      executor_->upload(to, std::span(snapshot.bytes).subspan(offset, static_cast<size_t>(to.bytes())));
+    });
+  } catch (...) {
+    release(sequence);
+    throw;
+  }
   return sequence;
 }
 

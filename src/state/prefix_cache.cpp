@@ -72,8 +72,7 @@ bool PrefixCache::free_slot() {
   for (const MarkId id : order_) {
     Mark& mark = marks_.at(id);
     if (mark.state.slot < 0) continue;
-    mark.bytes.resize(pool_.slot_bytes());
-    pool_.download_slot(mark.bytes, mark.state.slot);
+    mark.bytes = slot_of(id);
     pool_.give_slot(std::exchange(mark.state.slot, -1));
     --in_slots_, ++moved_;
     return true;
@@ -85,10 +84,15 @@ SequenceState PrefixCache::resume(const Hit& hit) {
   Mark& mark = marks_.at(hit.mark);
   touch(mark);
   SequenceState sequence = pool_.resume(mark.state, hit.length);
-  if (mark.state.slot >= 0)
-    pool_.copy_slot(sequence.slot, mark.state.slot);
-  else if (slot_bytes() > 0)
-    pool_.upload_slot(sequence.slot, mark.bytes);
+  try {
+    if (mark.state.slot >= 0)
+      pool_.copy_slot(sequence.slot, mark.state.slot);
+    else if (slot_bytes() > 0)
+      pool_.upload_slot(sequence.slot, mark.bytes);
+  } catch (...) {
+    pool_.release(sequence);
+    throw;
+  }
   return sequence;
 }
 
@@ -107,16 +111,23 @@ void PrefixCache::publish(std::span<const int32_t> tokens, const SequenceState& 
   if (const PrefixIndex::Found found = index_.find(tokens); found.length == length) return touch(marks_.at(found.mark));
   // What the budget cannot hold without `live` would push all others out, and go itself, when that ends.
   if (reserved_ + slot_bytes() + page_bytes(length) > budget_ || !make_room(slot_bytes())) return;
-  Mark mark{.state = pool_.keep_pages(live, length)};
-  if (slot_bytes() > 0) {
-    if (free_slot()) {
-      mark.state.slot = pool_.take_slot();
-      pool_.copy_slot(mark.state.slot, live.slot);
-    } else {
-      mark.bytes.resize(pool_.slot_bytes());
-      pool_.download_slot(mark.bytes, live.slot);
+  // Copies come first: an executor may fail at them.
+  Mark mark;
+  int32_t slot = -1;
+  if (slot_bytes() > 0 && free_slot()) {
+    slot = pool_.take_slot();
+    try {
+      pool_.copy_slot(slot, live.slot);
+    } catch (...) {
+      pool_.give_slot(slot);
+      throw;
     }
+  } else if (slot_bytes() > 0) {
+    mark.bytes.resize(pool_.slot_bytes());
+    pool_.download_slot(mark.bytes, live.slot);
   }
+  mark.state = pool_.keep_pages(live, length);
+  mark.state.slot = slot;
   const MarkId id = ++last_;
   index_.insert(tokens, id);
   add(id, std::move(mark));

@@ -49,6 +49,13 @@ class Messages(server.Case):
         self.assertEqual(count([{"role": "user", "content": "hi"}], system="s"),
                          count([{"role": "user", "content": "hi"}], system=[{"type": "text", "text": "s"}]))
 
+    def test_an_empty_beginning_of_the_answer(self):
+        asked = {"role": "user", "content": "Spell banana."}
+        want = self.post(PATH, ask("Spell banana."))[2]["content"]
+        for content in ("", " \n", [{"type": "text", "text": ""}], []):
+            got, _, answer = self.post(PATH, ask("", messages=[asked, {"role": "assistant", "content": content}]))
+            self.assertEqual((got, answer.get("content")), (200, want), answer)
+
     def test_tools_that_are_not_to_be_called(self):
         got, _, answer = self.post(PATH, ask("What is the weather in Paris?", tools=[TOOL], tool_choice={"type": "none"}))
         self.assertEqual((got, [block["type"] for block in answer["content"]]), (200, ["text"]), answer)

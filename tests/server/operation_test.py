@@ -1,5 +1,6 @@
 # Running the server: keys, TLS, web pages of others, a full queue, the log, metrics, and what the command line refuses.
 # SPDX-License-Identifier: Apache-2.0
+import concurrent.futures
 import http.client
 import re
 import shutil
@@ -36,6 +37,18 @@ class Keys(braid.Case):
             self.assertIn('status="401",key=""} 5\n', text)
             self.assertRegex(text, r'braid_tokens_total\{kind="completion",key="alice"\} [1-9]')
             self.assertNotIn("key-of", "\n".join(running.lines))
+
+    def test_clients_that_leave_with_the_whole_answer_have_it(self):
+        with server.running("--max-parallel", 2) as running:
+            def leave(_):
+                for _ in range(100):
+                    with running.connect() as sock:
+                        sock.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                        self.assertTrue(sock.recv(4096).startswith(b"HTTP/1.1 200"))
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(leave, range(8)))
+            text = running.wait_metrics('braid_requests_total{path="/health",status="200",key=""} 800\n')
+            self.assertNotIn('path="/health",status="499"', text)
 
     def test_bad_key_files(self):
         keys = self.folder / "keys"

@@ -80,6 +80,12 @@ void read_answer(const Service& service, Fields& fields, AnswerOptions& answer, 
   answer.stop = fields.texts("stop_sequences");
 }
 
+bool is_blank(const Json& message) {
+  const auto content = message.find("content");
+  return content != message.end() && content->is_string() &&
+         content->get_ref<const std::string&>().find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 }  // namespace
 
 MessagesRequest read_messages_request(const Service& service, const Json& body, bool counted) {
@@ -92,6 +98,11 @@ MessagesRequest read_messages_request(const Service& service, const Json& body, 
   for (Json& message : messages_of_blocks(messages)) chat.input.messages.push_back(std::move(message));
   const Json& last = chat.input.messages.back();
   chat.continue_final = last.at("role") == "assistant" && !last.contains("tool_calls");
+  // The last message of an assistant may be empty, which is the beginning that an answer has anyhow.
+  if (chat.continue_final && messages.size() > 1 && is_blank(last)) {
+    chat.input.messages.erase(chat.input.messages.size() - 1);
+    chat.continue_final = false;
+  }
   chat.input.add_generation_prompt = !chat.continue_final;
   if (const Json* tools = fields.list("tools")) chat.input.tools = tools_of_schemas(*tools);
   read_tool_choice(fields, chat);

@@ -250,6 +250,9 @@ class Connection : public Carrier {
     reading_ = true;
     stream_.async_read_some(asio::buffer(incoming_), [this, self = self()](error_code error, size_t bytes) {
       reading_ = false;
+      // A client that leaves once it has read the whole answer is no client that went away: the end of writing, which
+      // comes at any moment, says that it is there.
+      if (error && exchange_ && writing_ && last_) return;
       if (error) return close();
       if (lingering_) {
         if ((dropped_ += bytes) > kLingerBytes) return close();
