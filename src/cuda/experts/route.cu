@@ -52,6 +52,17 @@ __device__ uint32_t key_of(float logit) {
 }
 __device__ float logit_of(uint32_t key) { return __uint_as_float((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key); }
 
+// The one value that `join` makes of all, in pairs, so that few wait for another; spends `values`.
+template <int kEach, typename Join>
+__device__ uint32_t fold(uint32_t (&values)[kEach], Join join) {
+  static_assert((kEach & (kEach - 1)) == 0);
+#pragma unroll
+  for (int step = kEach / 2; step > 0; step /= 2)
+#pragma unroll
+    for (int e = 0; e < step; ++e) values[e] = join(values[e], values[e + step]);
+  return values[0];
+}
+
 // A lane holds the entries lane, lane + 32, ... of a row, kEach of them; 0: none, or taken.
 template <int kEach>
 struct Held {
@@ -69,18 +80,10 @@ struct Held {
     uint32_t best[kEach];
 #pragma unroll
     for (int e = 0; e < kEach; ++e) best[e] = keys[e];
-#pragma unroll
-    for (int step = kEach / 2; step > 0; step /= 2)
-#pragma unroll
-      for (int e = 0; e < step; ++e) best[e] = max(best[e], best[e + step]);
-    const uint32_t top = __reduce_max_sync(kAllLanes, best[0]);
+    const uint32_t top = __reduce_max_sync(kAllLanes, fold(best, [](uint32_t a, uint32_t b) { return max(a, b); }));
 #pragma unroll
     for (int e = 0; e < kEach; ++e) best[e] = keys[e] == top ? threadIdx.x % 32 + 32 * e : 0xFFFFFFFFu;
-#pragma unroll
-    for (int step = kEach / 2; step > 0; step /= 2)
-#pragma unroll
-      for (int e = 0; e < step; ++e) best[e] = min(best[e], best[e + step]);
-    const uint32_t index = __reduce_min_sync(kAllLanes, best[0]);
+    const uint32_t index = __reduce_min_sync(kAllLanes, fold(best, [](uint32_t a, uint32_t b) { return min(a, b); }));
 #pragma unroll
     for (int e = 0; e < kEach; ++e)
       if (threadIdx.x % 32 + 32 * e == index) keys[e] = 0;
