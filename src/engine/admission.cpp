@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kBorder = 64;
 // Nearly all steps with answers and rows of prompts are to take at most so many times the time of one with answers
 // alone: below three, with room for the slowest of a hundred.
-constexpr double kSlowestStep = 1.7;
+constexpr double kSlowestStep = 1.6;
 
 int64_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
   const size_t most = std::min(a.size(), b.size());

@@ -27,10 +27,10 @@ void StepCost::add(int64_t answers, int64_t prompt_rows, double seconds) {
     measured.seconds.add(seconds);
     return;
   }
-  const double row = std::max(seconds - answer_seconds(answers), 0.0) / static_cast<double>(prompt_rows);
-  row_seconds_.add(row);
+  const double more = std::max(seconds - answer_seconds(answers), 0.0);
+  row_seconds_.add(more / static_cast<double>(prompt_rows));
   if (answer_seconds(answers) == 0) return;
-  beside_.add(row);
+  beside_.add(more / static_cast<double>(prompt_rows + kOfAny));
   last_rows_ = prompt_rows;
 }
 
@@ -48,15 +48,17 @@ double StepCost::answer_seconds(int64_t answers) const {
 
 int64_t StepCost::rows_beside(int64_t answers, double ratio) const {
   // As prompts are cut: pieces end on multiples of 64 where one is in reach.
-  constexpr int64_t kPiece = 64, kHalf = 32, kQuarter = 16;
+  constexpr int64_t kPiece = 64, kLeast = 8;
   const double allowed = (ratio - 1) * answer_seconds(answers);
   if (allowed == 0 || beside_.empty()) return kPiece;
-  const int64_t most = std::max(2 * last_rows_, kQuarter);
+  const int64_t most = std::max(2 * last_rows_, kLeast);
   constexpr double kNearlyAll = 0.8;
   const double row = beside_.quantile(kNearlyAll);
-  const double affordable = row > 0 ? allowed / row : static_cast<double>(most);
-  const auto rows = static_cast<int64_t>(std::min(affordable, static_cast<double>(most)));
-  return rows >= kPiece ? rows / kPiece * kPiece : rows >= kHalf ? kHalf : kQuarter;
+  const double affordable = row > 0 ? allowed / row - kOfAny : static_cast<double>(most);
+  const auto rows =
+      static_cast<int64_t>(std::clamp(affordable, static_cast<double>(kLeast), static_cast<double>(most)));
+  if (rows >= kPiece) return rows / kPiece * kPiece;
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows)));
 }
 
 }  // namespace braid
