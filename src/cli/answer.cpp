@@ -54,11 +54,16 @@ class Display {
  public:
   Display(const std::optional<Tokenizer>& tokenizer, const std::vector<std::string>& stops, ReasoningStart start)
       : stops_(stops), parser_({.dialect = kThoughtsOnly, .start = start}) {
-    if (tokenizer) decoder_.emplace(*tokenizer, true);
+    if (tokenizer) decoder_.emplace(*tokenizer, true), tokenizer_ = &*tokenizer;
   }
   // Whether the answer goes on.
   bool push(int32_t token, Answer& answer, const Show& show) {
-    emit(parser_.push(stops_.push(decoder_ ? decoder_->push(token) : fmt::format("{} ", token))), answer, show);
+    if (decoder_ && token >= 0 && is_mark(kThoughtsOnly, tokenizer_->piece(token))) {
+      emit(parser_.push(stops_.push(decoder_->finish())), answer, show);
+      emit(parser_.push(stops_.push_mark(tokenizer_->piece(token))), answer, show);
+    } else {
+      emit(parser_.push(stops_.push(decoder_ ? decoder_->push(token) : fmt::format("{} ", token))), answer, show);
+    }
     return !stops_.stopped();
   }
   void finish(Answer& answer, const Show& show) {
@@ -75,6 +80,7 @@ class Display {
       show(piece.text, reasoning);
     }
   }
+  const Tokenizer* tokenizer_ = nullptr;
   std::optional<StreamDecoder> decoder_;
   StopStrings stops_;
   AnswerParser parser_;

@@ -120,6 +120,13 @@ class Pocket(braid.Case):
         code, out, err = braid.run("run", braid.POCKET, "--context", 40, "--temperature", 0, "--stop", "zzz", text='What does "river" mean?\n')
         self.assertIn("context of 40 tokens is full; /reset", err)
 
+    def test_marks_hold_no_stop(self):
+        ask = ("run", braid.POCKET, "Spell banana.", "--temperature", 0)
+        expected = self.succeed(*ask)
+        for stop in ("n", "hin", "/think", "<"):
+            self.assertEqual(self.succeed(*ask, "--stop", stop), expected, stop)
+        self.assertEqual(self.succeed(*ask, "--stop", "</think>").strip(), "")
+
     def test_thoughts_are_shown_unless_empty(self):
         out = self.succeed("run", braid.POCKET, "What is 12 + 30?", "--temperature", 0)
         self.assertIn("42", out)

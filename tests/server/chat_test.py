@@ -117,6 +117,10 @@ class Chat(server.Case):
         self.assertEqual((got["message"]["content"], got["finish_reason"]), (whole.split("natural")[0], "stop"))
         kept = self.text(chat(RIVER, stop="natural", include_stop_str_in_output=True))
         self.assertEqual(kept, whole.split("natural")[0] + "natural")
+        # Marks are no text of the answer, and hold no stop but one that names them whole.
+        self.assertEqual(self.text(chat(RIVER, stop=["thi", "</t"])), whole)
+        called = self.ask(chat("What is the weather in Paris?", tools=[WEATHER], stop=["tool", "_c"]))["choices"][0]
+        self.assertEqual(called["message"]["tool_calls"][0]["function"]["name"], "get_weather")
         streamed = self.stream(chat(RIVER, stop=["natural"]))
         self.assertEqual(self.joined(streamed), whole.split("natural")[0])
         tokens = self.server.post("/tokenize", {"prompt": " natural"})[2]["tokens"]

@@ -28,31 +28,30 @@ Verdict AnswerReader::take(const Event& event, std::vector<ChoicePiece>& out) {
     return Verdict::Stop;
   }
   if (options_.scores) scores_.push_back({event.token, event.logprob, event.top});
-  take_text(text_of(event.token), out);
+  if (is_mark(event.token)) {
+    take_text(decoder_->finish(), out);
+    if (!stops_.stopped()) show(stops_.push_mark(options_.tokenizer->piece(event.token)), out);
+  } else {
+    take_text(decoder_ ? decoder_->push(event.token) : fmt::format("{} ", event.token), out);
+  }
   return stops_.stopped() ? Verdict::Stop : Verdict::Continue;
 }
 
 // Marks of thoughts and calls are read even where the tokenizer counts them among what is skipped.
-std::string AnswerReader::text_of(int32_t token) {
-  if (!decoder_) return fmt::format("{} ", token);
-  if (parser_ && options_.skip_special && options_.tokenizer->is_special(token)) {
-    const std::string_view piece = options_.tokenizer->piece(token);
-    const Dialect& dialect = options_.parser->dialect;
-    const bool mark = (dialect.reasoning && (piece == dialect.reasoning->open || piece == dialect.reasoning->close)) ||
-                      (dialect.tools != ToolForm::None && (piece == "<tool_call>" || piece == "</tool_call>"));
-    if (mark) return decoder_->finish().append(piece);
-  }
-  return decoder_->push(token);
+bool AnswerReader::is_mark(int32_t token) const {
+  return parser_ && decoder_ && braid::is_mark(options_.parser->dialect, options_.tokenizer->piece(token));
 }
 
-void AnswerReader::take_text(const std::string& text, std::vector<ChoicePiece>& out) {
-  if (stops_.stopped()) return;
-  std::string shown = stops_.push(text);
-  if (stops_.stopped() && options_.include_stop) shown += stops_.found();
+void AnswerReader::take_text(std::string_view text, std::vector<ChoicePiece>& out) {
+  if (!stops_.stopped()) show(stops_.push(text), out);
+}
+
+void AnswerReader::show(std::string text, std::vector<ChoicePiece>& out) {
+  if (stops_.stopped() && options_.include_stop) text += stops_.found();
   if (parser_)
-    emit(parser_->push(shown), out);
+    emit(parser_->push(text), out);
   else
-    emit_content(std::move(shown), out);
+    emit_content(std::move(text), out);
 }
 
 void AnswerReader::emit_content(std::string text, std::vector<ChoicePiece>& out) {

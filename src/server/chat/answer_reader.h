@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/request.h"
@@ -33,8 +34,9 @@ class AnswerReader {
   Verdict take(const Event& event, std::vector<ChoicePiece>& out);
 
  private:
-  void take_text(const std::string& text, std::vector<ChoicePiece>& out);
-  std::string text_of(int32_t token);
+  bool is_mark(int32_t token) const;
+  void take_text(std::string_view text, std::vector<ChoicePiece>& out);
+  void show(std::string text, std::vector<ChoicePiece>& out);
   void emit_content(std::string text, std::vector<ChoicePiece>& out);
   void emit(std::vector<AnswerPiece> pieces, std::vector<ChoicePiece>& out);
   void end(const Event& event, std::vector<ChoicePiece>& out);

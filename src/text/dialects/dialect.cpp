@@ -10,6 +10,11 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 
 }  // namespace
 
+bool is_mark(const Dialect& dialect, std::string_view text) {
+  return (dialect.reasoning && (text == dialect.reasoning->open || text == dialect.reasoning->close)) ||
+         (dialect.tools != ToolForm::None && (text == "<tool_call>" || text == "</tool_call>"));
+}
+
 Dialect dialect_of_template(std::string_view source) {
   Dialect out;
   const ReasoningMarks marks;

@@ -21,6 +21,9 @@ struct Dialect {
   ToolForm tools = ToolForm::None;
 };
 
+// Whether this is one of the dialect's marks.
+bool is_mark(const Dialect& dialect, std::string_view text);
+
 // What the text of a chat template shows: it names the marks that its model was trained on.
 Dialect dialect_of_template(std::string_view source);
 

@@ -27,6 +27,12 @@ std::string StopStrings::push(std::string_view text) {
   return out;
 }
 
+std::string StopStrings::push_mark(std::string_view mark) {
+  const auto holds = [&](const std::string& stop) { return stop.find(mark) != std::string::npos; };
+  if (stopped_ || std::ranges::any_of(stops_, holds)) return push(mark);
+  return finish().append(mark);
+}
+
 std::string StopStrings::finish() { return std::exchange(held_, {}); }
 
 }  // namespace braid

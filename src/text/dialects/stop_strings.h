@@ -14,6 +14,9 @@ class StopStrings {
   explicit StopStrings(std::vector<std::string> stops) : stops_(std::move(stops)) {}
   // What may be shown now. Nothing more comes after a stop was found.
   std::string push(std::string_view text);
+  // The same for a mark of the model's dialect, which is no text of the answer: it is not searched for a part of it,
+  // only for stops that hold it whole.
+  std::string push_mark(std::string_view mark);
   // What was held back, when the answer ended otherwise.
   std::string finish();
   bool stopped() const { return stopped_; }

@@ -23,5 +23,18 @@ TEST(StopStrings, NothingOfAStopIsShownAtAnySplitPoint) {
   EXPECT_EQ(stops.finish(), "EN");
 }
 
+TEST(StopStrings, PartsOfAMarkAreNoStops) {
+  StopStrings stops({"n", "think>x"});
+  EXPECT_EQ(stops.push("so thi"), "so ");
+  EXPECT_EQ(stops.push_mark("</think>"), "thi</think>");
+  EXPECT_EQ(stops.push("x"), "x");
+  EXPECT_FALSE(stops.stopped());
+  EXPECT_EQ(stops.push("on"), "o");
+  EXPECT_EQ(stops.push_mark("</think>"), "");
+  StopStrings whole({"</think>"});
+  EXPECT_EQ(whole.push_mark("</think>"), "");
+  EXPECT_EQ(whole.found(), "</think>");
+}
+
 }  // namespace
 }  // namespace braid
