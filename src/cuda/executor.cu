@@ -52,16 +52,26 @@ class CudaExecutor final : public Executor {
 
   void submit(const Op& op) override {
     if (norm_ && joins(op)) return;
-    submit_norm();
+    if (const auto* norm = std::get_if<AddNorm>(&op); norm != nullptr && branch_ && adds(*norm)) {
+      AddNorm rest = *norm;
+      rest.add = {};
+      if (rest.out) submit(rest);
+      return;
+    }
+    submit_waiting();
     const auto* norm = std::get_if<AddNorm>(&op);
-    if (norm != nullptr && !options_.check_each_op && may_join(*norm))
+    if (options_.check_each_op)
+      run(op);
+    else if (norm != nullptr && may_join(*norm))
       norm_ = *norm;
+    else if (may_add(op))
+      branch_ = op;
     else
-      run(name_of(op), [&] { std::visit([&](const auto& word) { launch(context_, word); }, op); });
+      run(op);
   }
 
   void wait() override {
-    submit_norm();
+    submit_waiting();
     const cudaError_t status = cudaStreamSynchronize(context_.stream());
     if (status != cudaSuccess)
       fail(ErrorKind::Resource, "CUDA: an op before or at the last one, {}, failed: {}", last_,
@@ -69,20 +79,20 @@ class CudaExecutor final : public Executor {
   }
 
   std::unique_ptr<Recording> record(const std::function<void()>& submit_all) override {
-    submit_norm();
+    submit_waiting();
     std::unique_ptr<Graph> graph;
-    if (!options_.check_each_op) graph = Graph::capture(context_, [&] { submit_all(), submit_norm(); });
+    if (!options_.check_each_op) graph = Graph::capture(context_, [&] { submit_all(), submit_waiting(); });
     if (graph != nullptr) {
       static_cast<void>(graph->launch(context_));
     } else {
-      norm_.reset(), exact_.reset();  // of ops that will be submitted again
+      branch_.reset(), norm_.reset(), exact_.reset();  // of ops that will be submitted again
       submit_all();
     }
     return graph;
   }
 
   bool replay(Recording& recording) override {
-    submit_norm();
+    submit_waiting();
     last_ = "a recorded step";
     return static_cast<Graph&>(recording).launch(context_);
   }
@@ -118,13 +128,13 @@ class CudaExecutor final : public Executor {
 
   void upload(Tensor to, std::span<const std::byte> from) override {
     CHECK(to.contiguous() && to.bytes() == std::ssize(from), "{} from {} bytes", to.describe(), from.size());
-    submit_norm();
+    submit_waiting();
     staging_.put(to.data, from);
   }
 
   void download(std::span<std::byte> to, Tensor from) override {
     CHECK(from.contiguous() && from.bytes() == std::ssize(to), "{} to {} bytes", from.describe(), to.size());
-    submit_norm();
+    submit_waiting();
     staging_.get(to, from.data, [&] { wait(); });
   }
 
@@ -171,7 +181,7 @@ class CudaExecutor final : public Executor {
   }
 
   Limits measure_limits(size_t footprint) override {
-    submit_norm();
+    submit_waiting();
     context_.begin();
     return cuda::measure_limits(context_, footprint);
   }
@@ -186,6 +196,9 @@ class CudaExecutor final : public Executor {
       if (options_.check_each_op) check(cudaStreamSynchronize(context_.stream()), "running it");
     });
   }
+  void run(const Op& op) {
+    run(name_of(op), [&] { std::visit([&](const auto& word) { launch(context_, word); }, op); });
+  }
   // Whether the op is launched with the norm that waits, or waits with it.
   bool joins(const Op& op) {
     const auto* products = std::get_if<Linear>(&op);
@@ -198,7 +211,15 @@ class CudaExecutor final : public Executor {
     if (joined) norm_.reset(), exact_.reset();
     return joined;
   }
-  void submit_norm() {
+  // Whether the op that waits is launched with the add.
+  bool adds(const AddNorm& norm) {
+    bool added = false;
+    run(name_of(*branch_), [&] { added = launch_added(context_, *branch_, norm); });
+    if (added) branch_.reset();
+    return added;
+  }
+  void submit_waiting() {
+    if (const std::optional<Op> branch = std::exchange(branch_, std::nullopt)) run(*branch);
     const std::optional<AddNorm> norm = std::exchange(norm_, std::nullopt);
     const std::optional<Linear> exact = std::exchange(exact_, std::nullopt);
     if (!norm) return;
@@ -220,7 +241,8 @@ class CudaExecutor final : public Executor {
   Context context_;
   Staging staging_;
   std::string_view last_ = "none";
-  // Submitted, and not launched: the products that follow may join them.
+  // Submitted, and not launched: what follows may join them.
+  std::optional<Op> branch_;  // whose output the next norm may add
   std::optional<AddNorm> norm_;
   std::optional<Linear> exact_;  // of the norm's output
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/contract.h"
+#include "ops/moe.h"
 
 namespace braid {
 namespace {
@@ -144,6 +145,45 @@ TEST(AddNorm, WideProductsThatFollowSeeItsOutput) {
                       roundings * 1.5 * std::sqrt(3.0 * static_cast<double>(shape.width)))
               << what << " " << i;
       }
+}
+
+// An executor may add a row to the stream where it makes it: the row, the stream and the norm are as if it had not.
+TEST(AddNorm, AddsTheOutputOfWhatComesBefore) {
+  const auto floats = [](const Tensor& t) { return std::vector<float>(t.as<float>(), t.as<float>() + t.elements()); };
+  const auto one_row = [](Case& c, const Format& format, int64_t inputs, int64_t width, bool experts) -> Op {
+    const Tensor x = c.numbers({1, inputs}, 2), out = c.poison(DType::F32, {1, width});
+    if (!experts) return Linear{.x = x, .targets = {{{out, c.weight(format, width, inputs)}}}};
+    return Experts{.out = out,
+                   .x = x,
+                   .chosen = c.integers({1, 2}, {3, 1}),
+                   .weights = c.numbers({1, 2}, 1),
+                   .gate_up = c.weight(format, 256, inputs, 4),
+                   .down = c.weight(format, width, 128, 4)};
+  };
+  for (Subject& subject : subjects())
+    for (const Format& format : all_formats())
+      for (const bool experts : {false, true})
+        for (const int64_t width : {256, 1280})
+          for (const bool normed : {true, false}) {
+            Case c(subject, 1, size_t{64} << 20);
+            const Op branch = one_row(c, format, experts ? width : 512, width, experts);
+            const Tensor added = experts ? std::get<Experts>(branch).out : std::get<Linear>(branch).targets[0].out;
+            AddNorm norm{.stream = c.numbers({1, width}, 2), .add = added, .weight = c.numbers({width}, 1.5)};
+            if (normed) norm.out = c.poison(DType::F32, {1, width});
+            c.just_run(branch);
+            const std::vector<float> stream = floats(norm.stream), alone = floats(added);
+            c.just_run(std::vector<Op>{branch, norm});
+            const std::string what = subject.name + " " + name_of(format) + " " + std::to_string(width);
+            EXPECT_EQ(floats(added), alone) << what;
+            for (size_t i = 0; i < stream.size(); ++i)
+              ASSERT_EQ(norm.stream.as<float>()[i], stream[i] + alone[i]) << what << " " << i;
+            if (!normed) continue;
+            const std::vector<float> row = floats(norm.out);
+            AddNorm again = norm;
+            again.add = {};
+            c.just_run(again);
+            EXPECT_EQ(floats(norm.out), row) << what;
+          }
 }
 
 TEST(AddNorm, AgreesWithTheFormulaByHand) {

@@ -32,7 +32,7 @@ Ring ring_of(const Experts& op, const Codes& choice, const Codes* shared, bool g
 
 }  // namespace
 
-bool compute_one(Context& context, const Experts& op) {
+bool compute_one(Context& context, const Experts& op, float* stream) {
   const View x = view(op.x);
   if (!context.fast() || op.x.rows() != 1 || reinterpret_cast<uintptr_t>(x.data) % 16 != 0 ||
       op.chosen.width() > kMostChoices || !suits(context, op))
@@ -55,6 +55,7 @@ bool compute_one(Context& context, const Experts& op) {
   second.chunks = second.choices * second.choice_chunks + (shared ? chunks(*shared_down) : 0);
   // The shared expert is no source of its own tiles.
   second.source_count = 1, second.sources[0].out = view(op.out), second.sources[1].out = view(op.out);
+  second.stream = stream;
 
   const std::optional<Extents> of_first = ring_extents(first, form, context.multiprocessors());
   const std::optional<Extents> of_second = ring_extents(second, form, context.multiprocessors());

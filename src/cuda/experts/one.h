@@ -8,7 +8,8 @@
 
 namespace braid::cuda {
 
-// Launches both; false, with nothing launched, where the op is of more rows or has another form.
-bool compute_one(Context& context, const Experts& op);
+// Launches both; false, with nothing launched, where the op is of more rows or has another form. The row is added to
+// `stream`, which may be null, as well.
+bool compute_one(Context& context, const Experts& op, float* stream = nullptr);
 
 }  // namespace braid::cuda

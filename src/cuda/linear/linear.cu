@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "cuda/experts/one.h"
 #include "cuda/launch.h"
 #include "cuda/linear/product.h"
 #include "cuda/linear/ring.h"
@@ -145,6 +146,32 @@ bool launch_normed(Context& context, const AddNorm& norm, const Linear* exact, c
   NormedRow row;
   return !products.empty() && alone && std::ranges::all_of(products, ringed) &&
          find_normed_row(row, context, norm, exact) && multiply_ringed(context, products, row);
+}
+
+bool may_add(const Op& op) {
+  const auto one_row = [](const Tensor& out) { return out.rows() == 1 && out.dtype == DType::F32; };
+  if (const auto* experts = std::get_if<Experts>(&op)) return one_row(experts->out);
+  const auto* linear = std::get_if<Linear>(&op);
+  return linear != nullptr && !linear->exact && linear->targets[1].weight == nullptr && one_row(linear->targets[0].out);
+}
+
+bool launch_added(Context& context, const Op& op, const AddNorm& norm) {
+  const auto* experts = std::get_if<Experts>(&op);
+  const auto* linear = std::get_if<Linear>(&op);
+  const Tensor& out = experts != nullptr ? experts->out : linear->targets[0].out;
+  AddNorm rest = norm;
+  rest.add = {};
+  const bool lands = out.data == norm.add.data && out.width() == norm.add.width() && norm.add.dtype == DType::F32 &&
+                     norm.stream.dtype == DType::F32 && norm.stream.rows() == 1;
+  if (!lands || !leaves_alone(out, rest) || !leaves_alone(experts != nullptr ? experts->x : linear->x, rest))
+    return false;
+  auto* stream = norm.stream.as<float>();
+  if (experts != nullptr) return compute_one(context, *experts, stream);
+  std::vector<Product> products = products_of(*linear);
+  if (products.empty() || kernel_for(context, products.front()) != ProductKernel::Ring) return false;
+  products.front().stream = stream;
+  multiply_ringed(context, products);
+  return true;
 }
 
 }  // namespace braid::cuda

@@ -29,6 +29,7 @@ struct Product {
   const int32_t* group_count = nullptr;
   int64_t most_groups = 0;
   int32_t divide = 1;
+  float* stream = nullptr;  // of one row that the ring kernel takes: what `out` is added to as well
   int64_t outputs() const { return gated ? codes.rows / 2 : codes.rows; }
 };
 

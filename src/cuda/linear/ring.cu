@@ -141,7 +141,8 @@ Ring ring_of(std::span<const Product> products) {
   const Product& first = products.front();
   Ring s{.source_count = static_cast<int32_t>(products.size()),
          .chunks = static_cast<int32_t>(first.codes.columns / ring_columns(ring_form(first.codes))),
-         .gated = first.gated};
+         .gated = first.gated,
+         .stream = first.stream};
   for (size_t i = 0; i < products.size(); ++i) {
     s.sources[i] = ring_source(products[i].codes);
     s.sources[i].first_tile = s.tiles;

@@ -60,6 +60,7 @@ struct Ring {
   int32_t choices = 0;
   int32_t choice_tiles = 0, choice_chunks = 0;  // of one
   int32_t tokens = 0;
+  float* stream = nullptr;  // of one row and one source: what `out` is added to as well; may be null
   // What the launch chooses.
   int32_t ring = 0;         // chunks of a warp in shared memory
   int32_t early = 0;        // of these are asked for before x is

@@ -425,8 +425,9 @@ struct RingWork {
       for (int i = 0; i < 4; ++i) {
         const int token = 8 * j + lane % 4 * 2 + i % 2, row = p.column + lane / 4 + i / 2 * 8;
         if ((s.gated && i >= 2) || token >= s.tokens || row >= outputs) continue;
-        put(out, token * out.stride[0] + p.first_output + row,
-            s.gated ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i]);
+        const float value = s.gated ? silu(sums[j][i]) * sums[j][(i + 2) % 4] : sums[j][i];
+        put(out, token * out.stride[0] + p.first_output + row, value);
+        if (s.stream != nullptr) atomicAdd(s.stream + row, value);  // which nobody waits for
       }
   }
 };

@@ -1,4 +1,4 @@
-// A row's add and norm in one launch with what follows it: products of its output.
+// A row's add and norm in one launch with what follows it, products of its output, and the add with what is added.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,5 +19,11 @@ bool launch_joined(Context& context, const AddNorm& norm, const Linear& products
 // Launches the norm, exact products of its output (null: none) and the products `op`; false, with nothing launched,
 // where the op is no product of the norm's output, or one without a kernel for that.
 bool launch_normed(Context& context, const AddNorm& norm, const Linear* exact, const Op& op);
+
+// Whether the row that this op makes may be one that a norm adds.
+bool may_add(const Op& op);
+// Launches the op, which may add, and adds its output to the norm's stream; false, with nothing launched, where the
+// norm adds something else, or the op has no kernel for that.
+bool launch_added(Context& context, const Op& op, const AddNorm& norm);
 
 }  // namespace braid::cuda
