@@ -182,11 +182,11 @@ class Connection : public Carrier {
 
   asio::any_io_executor executor() override { return stream_.get_executor(); }
 
+  std::shared_ptr<Closable> alive() override { return this->weak_from_this().lock(); }
   void close_when_idle() override {
-    if (const auto alive = this->weak_from_this().lock())
-      asio::post(stream_.get_executor(), [this, alive] {
-        if (!exchange_ && !reading_body()) close();
-      });
+    asio::post(stream_.get_executor(), [this, self = self()] {
+      if (!exchange_ && !reading_body()) close();
+    });
   }
 
   void answer(const Live& from, HttpResponse response) override {

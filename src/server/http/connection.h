@@ -18,6 +18,7 @@ namespace braid::server {
 class Closable {
  public:
   virtual ~Closable() = default;
+  virtual std::shared_ptr<Closable> alive() = 0;  // null once it is being destroyed
   virtual void close_when_idle() = 0;
 };
 

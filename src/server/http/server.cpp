@@ -10,6 +10,7 @@
 #include <list>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -139,8 +140,14 @@ void HttpServer::run() {
 void HttpServer::drain() {
   Shared& shared = *parts_->shared;
   shared.draining = true;
-  const std::lock_guard lock(shared.mutex);
-  for (Closable* connection : shared.open) connection->close_when_idle();
+  // Whoever lets go of a connection last takes the lock in its destructor: here that is done without it.
+  std::vector<std::shared_ptr<Closable>> open;
+  {
+    const std::lock_guard lock(shared.mutex);
+    for (Closable* connection : shared.open)
+      if (auto alive = connection->alive()) open.push_back(std::move(alive));
+  }
+  for (const auto& connection : open) connection->close_when_idle();
   asio::post(parts_->io, [this] { parts_->stop_if_drained(); });
 }
 
